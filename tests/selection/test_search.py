@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.stats import loguniform
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, make_scorer
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedKFold
@@ -34,7 +37,8 @@ from mercer import (
     RandomizedSearchCV,
 )
 from mercer._errors import DataError
-from mercer.kernels import RBF, Matern, Spectrum
+from mercer.engine.memory import track
+from mercer.kernels import RBF, Matern, Spectrum, White
 from search_cases import both, curve, three_classes, two_classes
 
 THREE = KFold(3, shuffle=True, random_state=0)
@@ -115,6 +119,83 @@ def test_a_step_may_become_an_estimator_that_shares_nothing() -> None:
     both(GridSearchCV(pipeline, grid, cv=THREE), X, y)
 
 
+def test_estimators_in_the_grid_have_parameters_of_their_own() -> None:
+    X, y = two_classes(100)
+    pipeline = Pipeline([("scale", StandardScaler()), ("learn", SVC())])
+    given = SVC()
+    grid = [
+        {"learn": [given, KernelLogisticRegression()], "learn__gamma": [0.01, 1.0], "learn__C": [0.1, 1.0]},
+        {"scale": [PCA(random_state=0)], "scale__n_components": [1, 5], "learn__C": [0.1, 1.0]},
+    ]
+    both(GridSearchCV(pipeline, grid, cv=THREE), X, y)
+    assert given.gamma == "scale" and given.C == 1.0
+
+
+class FailsOnOne(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Shrinks rows, and cannot be fitted where the first row is of ones."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        if (X[0] == 1.0).all():
+            raise ValueError("the first row is of ones")
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return 0.01 * X
+
+
+def test_a_step_that_fails_on_one_fold() -> None:
+    X, y = two_classes(120)
+    X[0] = 1.0
+    cv = [(np.arange(60), np.arange(60, 80)), (np.arange(10, 60), np.arange(80, 120))]
+    search = GridSearchCV(make_pipeline(FailsOnOne(), SVC()), {"svc__C": [0.1, 1.0]}, cv=cv, refit=False)
+    _, peer = both(search, X, y)
+    assert np.isnan(peer.cv_results_["split0_test_score"]).all()
+
+
+class Values(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Kernel values with the rows that it was fitted to."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        self.rows_ = X
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return RBF(2.0)(X, self.rows_)
+
+
+def test_a_matrix_made_by_a_step_is_used() -> None:
+    X, y = two_classes(80)
+    pipeline = make_pipeline(Values(), SVC(kernel="precomputed"))
+    # Square, so that it could be mistaken for the matrix.
+    both(GridSearchCV(pipeline, {"svc__C": [0.1, 1.0, 10.0]}, cv=THREE), (X @ X.T) / 30.0, y)
+
+
+class OfLogarithms(KernelRidge):  # type: ignore[misc]
+    """A user-defined learner that sees the logarithms of rows."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        return super().fit(np.log1p(np.abs(X)), y, sample_weight)
+
+    def predict(self, X: Any) -> Any:
+        return super().predict(np.log1p(np.abs(X)))
+
+
+def test_user_defined_learners_share_nothing() -> None:
+    X, y = curve(60)
+    ours, _ = both(GridSearchCV(OfLogarithms(kernel="rbf"), {"alpha": [0.1, 1.0]}, cv=THREE), X, y)
+    assert ours.sharing_.startswith("nothing: the fits of OfLogarithms")
+
+
+def test_noise_of_a_row_is_no_part_of_a_prediction() -> None:
+    X, y = curve(60)
+    rng = np.random.default_rng(0)
+    noisy = KernelRidge(kernel=RBF(2.0) + White(0.5))
+    both(GridSearchCV(noisy, {"alpha": [0.1, 1.0]}, cv=THREE, return_train_score=True), X, y)
+    bootstrap = [(rng.integers(0, 50, 60), np.arange(40, 60)) for _ in range(2)]
+    both(GridSearchCV(noisy, {"alpha": [0.1, 1.0]}, cv=bootstrap), X, y)
+    both(GridSearchCV(SVR(), {"C": [0.1, 1.0]}, cv=bootstrap, return_train_score=True), X, y)
+
+
 @pytest.mark.parametrize(
     "scoring",
     ["roc_auc", ["accuracy", "f1"], {"own": make_scorer(f1_score, pos_label=0), "auc": "roc_auc"}],
@@ -172,6 +253,33 @@ def test_refit_by_a_function_and_not_at_all() -> None:
 def test_splitters(cv: Any) -> None:
     X, y = three_classes()
     both(GridSearchCV(SVC(), {"C": [0.1, 1.0], "gamma": [0.1, 1.0]}, cv=cv), X, (y > 0).astype(int))
+
+
+@pytest.mark.parametrize(
+    "cv",
+    [
+        [(np.arange(60), np.arange(60, 80)), (np.arange(60), np.arange(70, 120))],
+        [(np.arange(60), np.arange(60, 80))] * 2,
+        [(np.arange(60, dtype=np.int32), np.arange(60, 80, dtype=np.int32))],
+        [(np.arange(-60, 0), np.arange(30))],
+        [(range(60), range(60, 90))],
+    ],
+    ids=["other tests", "twice", "int32", "negative", "range"],
+)
+def test_folds_given_as_lists(cv: Any) -> None:
+    X, y = two_classes(120)
+    both(GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=cv, return_train_score=True), X, y)
+    both(GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": [0.1, 1.0]}, cv=cv), X, y)
+
+
+def test_only_rows_of_folds_are_looked_at() -> None:
+    X, y = two_classes(120)
+    X[100] = np.nan
+    ours, _ = both(GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=[(np.arange(60), np.arange(60, 90))], refit=False), X, y)
+    assert ours.sharing_.startswith("1 kernel matrices")
+    # A fold with such a row fails alone.
+    folds = [(np.arange(60), np.arange(60, 90)), (np.arange(50, 110), np.arange(20))]
+    both(GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=folds, refit=False), X, y)
 
 
 def test_groups_and_weights() -> None:
@@ -246,6 +354,30 @@ def test_parameters_that_do_not_exist_raise_before_any_work() -> None:
         GridSearchCV(SVC(), {"gama": [1.0]}).fit(X, y)
     with pytest.raises(ValueError, match="non-empty"):
         GridSearchCV(SVC(), {"C": []}).fit(X, y)
+    # Where nothing is shared too: the first candidate would fail otherwise.
+    with pytest.raises(ValueError, match="gama"):
+        GridSearchCV(GaussianProcessRegressor(alpha=-1.0), [{"normalize_y": [True]}, {"gama": [1.0]}]).fit(X, y)
+
+
+@pytest.mark.parametrize("refit", [True, "auc"])
+def test_several_metrics_need_one_that_counts(refit: Any) -> None:
+    X, y = two_classes()
+    with pytest.raises(ValueError, match="accuracy, f1, refit must be one of these names"):
+        GridSearchCV(SVC(C=-1.0), {"gamma": [1.0]}, scoring=["accuracy", "f1"], refit=refit).fit(X, y)
+
+
+@pytest.mark.parametrize("options", [{"refit": 3}, {"n_jobs": "3"}, {"pre_dispatch": 1.5}, {"cv": 1}], ids=str)
+def test_options_are_checked_before_any_work(options: dict[str, Any]) -> None:
+    X, y = two_classes()
+    with pytest.raises(ValueError, match=f"The '{next(iter(options))}' parameter of GridSearchCV"):
+        GridSearchCV(SVC(C=-1.0), {"gamma": [1.0]}, **options).fit(X, y)
+
+
+def test_a_matrix_that_is_not_square_raises_before_any_work() -> None:
+    X, y = two_classes(60)
+    search = GridSearchCV(SVC(kernel="precomputed"), {"C": [1.0]}, refit=False)
+    with pytest.raises(DataError, match=r"shape \(60, 120\).*square matrix"):
+        search.fit(np.hstack([X @ X.T] * 2), y)
 
 
 def test_a_fold_with_one_class_raises_before_any_work() -> None:
@@ -269,7 +401,44 @@ def test_candidates_that_fail_have_the_error_score_and_are_named() -> None:
         GridSearchCV(SVC(), {"C": [1.0, -1.0]}, cv=THREE, error_score="raise").fit(X, y)
 
 
-def test_rows_and_labels_of_different_length() -> None:
+def test_if_all_candidates_fail_the_error_names_them() -> None:
+    X, y = two_classes(60)
+    with pytest.raises(ValueError, match="All the 4 fits failed") as caught:
+        GridSearchCV(SVC(), {"C": [-1.0, -2.0]}, cv=2).fit(X, y)
+    (note,) = caught.value.__notes__
+    assert "{'C': -1.0}: C must be" in note and "{'C': -2.0}" in note
+
+
+def test_a_kernel_that_raises_fails_alone_and_leaves_no_memory_reserved() -> None:
+    X, y = two_classes(40)
+
+    def raises(x: Any, z: Any) -> float:
+        raise RuntimeError("no such pair")
+
+    grid = {"kernel": ["rbf", raises, RBF(1.0).on([77])], "C": [0.1, 1.0]}
+    with track() as account:
+        _, peer = both(GridSearchCV(SVC(), grid, cv=THREE), X, y)
+    assert np.isnan(peer.cv_results_["mean_test_score"]).sum() == 4
+    assert account.reserved == 0 and account.peak > 0
+
+
+def test_values_beyond_the_range_of_floats_fail_alone() -> None:
+    X, y = two_classes(60)
+    grid = {"degree": [1, 30], "C": [0.1, 1.0]}
+    _, peer = both(GridSearchCV(SVC(kernel="poly", gamma=1.0, coef0=1e30), grid, cv=THREE), X, y)
+    assert np.isnan(peer.cv_results_["mean_test_score"]).any()
+
+
+def test_rows_labels_and_weights_of_different_length() -> None:
     X, y = two_classes()
     with pytest.raises(ValueError, match="inconsistent"):
         GridSearchCV(SVC(), {"C": [1.0]}).fit(X, y[:-1])
+    with pytest.raises(ValueError, match="inconsistent"):
+        GridSearchCV(SVC(), {"C": [1.0]}, refit=False).fit(X, y, sample_weight=np.ones(len(y) + 1))
+
+
+def test_a_search_is_pickled_without_the_rows() -> None:
+    X, y = two_classes()
+    search = GridSearchCV(SVC(), {"C": [0.01, 1.0]}).fit(X, y)
+    copy = pickle.loads(pickle.dumps(search))
+    assert copy.score(X, y) == search.score(X, y) and copy.best_params_ == search.best_params_

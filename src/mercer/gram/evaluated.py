@@ -60,13 +60,12 @@ class EvaluatedGram(GramMatrix):
             return None
         entries = gram.astype(dtype).dense(np.empty((n, m), dtype))
         check_finite(entries)
-        forms: dict[np.dtype, GramMatrix] = {double: gram.astype(double)}
-        if dtype == double:
-            reserve_whole((n, m), stack, {single: 0}, required="Use fewer rows.")
-            forms[double] = PrecomputedGram(entries, finite=True)
-            entries = tiles.converted(entries, single)
-        # What overflows float32 is seen by the solvers, which then take float64.
-        forms[single] = PrecomputedGram(entries, finite=dtype == single)
+        forms: dict[np.dtype, GramMatrix] = {kind: gram.astype(kind) for kind in (double, single)}
+        forms[dtype] = PrecomputedGram(entries, finite=True)
+        # Another thread may have reserved the rest in the meantime.
+        if dtype == double and reserve_whole((n, m), stack, {single: 0})[0] is not None:
+            # What overflows float32 is seen by the solvers, which then take float64.
+            forms[single] = PrecomputedGram(tiles.converted(entries, single))
         return cls(forms, double)
 
     @property

@@ -52,9 +52,18 @@ def learner_of(estimator: Any) -> Any:
 
 
 def can_share(estimator: Any) -> bool:
-    """Whether fits of the estimator can use kernel matrices that exist already."""
+    """Whether fits of the estimator can use kernel matrices that exist already.
+
+    A user-defined subclass may do anything with the rows before it fits to them, or predicts for them.
+    """
     learner = learner_of(estimator)
-    return isinstance(learner, KernelEstimator) and learner.shares_matrices
+    own = type(learner).__module__.partition(".")[0] == __name__.partition(".")[0]
+    return own and isinstance(learner, KernelEstimator) and learner.shares_matrices
+
+
+def with_parameters(estimator: Any, parameters: Parameters) -> Any:
+    """A copy of the estimator with the parameters of a candidate; estimators among them are copied too."""
+    return clone(estimator).set_params(**clone(parameters, safe=False))
 
 
 def groups_of(estimator: Any, candidates: Sequence[Parameters]) -> list[Group]:
@@ -86,15 +95,15 @@ def groups_of(estimator: Any, candidates: Sequence[Parameters]) -> list[Group]:
     groups = []
     for key in sorted(members, key=lambda key: (*order[key], members[key][0])):
         group = members[key]
-        own = clone(estimator).set_params(**candidates[group[0]])
-        along = path if len(group) > 1 and isinstance(learner_of(own), FitsAlong) else ""
+        own = with_parameters(estimator, candidates[group[0]])
+        along = path if len(group) > 1 and can_share(own) and isinstance(learner_of(own), FitsAlong) else ""
         if along:
             group = sorted(group, key=lambda number: float(candidates[number][prefix + along]))
             values = tuple(float(candidates[number][prefix + along]) for number in group)
             groups.append(Group(tuple(group), own, key[0], along, values))  # type: ignore[index]
         else:
             groups += [
-                Group((n,), clone(estimator).set_params(**candidates[n]), key[0])  # type: ignore[index]
+                Group((n,), with_parameters(estimator, candidates[n]), key[0])  # type: ignore[index]
                 for n in group
             ]
     return groups

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from mercer._types import Positions
+from mercer.estimators.svm.copies import tells_rows_apart
 from mercer.gram import Gram
 from mercer.gram.evaluated import EvaluatedGram
 from mercer.gram.protocol import GramMatrix
@@ -84,9 +85,9 @@ class FoldMatrices:
             known = self._evaluated.get(kernel)
             if known is None:
                 self._drop_unused()
-                stack = ExitStack()
-                gram = EvaluatedGram.evaluate(Gram(kernel, self.rows, n_jobs=self._n_jobs), stack)
-                self._evaluated[kernel] = known = gram, stack
+                with ExitStack() as stack:
+                    gram = EvaluatedGram.evaluate(Gram(kernel, self.rows, n_jobs=self._n_jobs), stack)
+                    self._evaluated[kernel] = known = gram, stack.pop_all()
                 self.count += gram is not None
         return known[0]
 
@@ -115,6 +116,9 @@ class TrainingMatrices:
 
     def matrix(self, kernel: Kernel) -> GramMatrix | None:
         """Return the part for the training rows."""
+        # A row that a fold has twice is two rows, and in the matrix of all rows it is one.
+        if tells_rows_apart(kernel) and len(np.unique(self.train)) < len(self.train):
+            return None
         whole = self.matrices.matrix(kernel)
         return None if whole is None else whole.restrict(self.train, self.train)
 
@@ -145,7 +149,8 @@ class FoldRows:
 
     def served(self, model: Any) -> Made:
         """Return a fitted learner with the rows to predict for: kernel values, where the matrix exists."""
-        whole = self.matrices.matrix(model.kernel_)
+        # In a prediction, a training row is as new as any other.
+        whole = None if tells_rows_apart(model.kernel_) else self.matrices.matrix(model.kernel_)
         if whole is None:
             return model, lambda positions: self.matrices.rows[self.scored[positions]]
         values = whole.astype(self.matrices.dtype)
@@ -153,9 +158,13 @@ class FoldRows:
 
 
 def untransformed(data: SearchData, learner: Any, n_jobs: int | None) -> list[FoldRows]:
-    """Return the rows of each fold where no step precedes the learner: matrices are those of all rows."""
-    matrices, everything = FoldMatrices(learner.checked_rows(data.X), n_jobs), np.arange(data.n)
-    return [FoldRows(matrices, take_rows(data.X, fold.train), fold.train, everything) for fold in data.folds]
+    """Return the rows of each fold where no step precedes the learner: matrices are those of the rows of all folds."""
+    used = np.unique(np.concatenate([part for fold in data.folds for part in (fold.train, fold.test)]))
+    place = np.full(data.n, -1)
+    place[used] = np.arange(len(used))
+    rows = learner.checked_rows(data.X if len(used) == data.n else take_rows(data.X, used))
+    matrices = FoldMatrices(rows, n_jobs)
+    return [FoldRows(matrices, take_rows(data.X, fold.train), place[fold.train], place) for fold in data.folds]
 
 
 def transformed(data: SearchData, pipeline: Pipeline, fold: Fold, n_jobs: int | None) -> FoldRows:

@@ -9,16 +9,17 @@ from typing import Any, Self
 import numpy as np
 import sklearn
 from sklearn import model_selection
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import ParameterGrid, ParameterSampler, check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 
-from mercer._errors import DataError, MercerWarning, warn_user
-from mercer.selection.candidates import Parameters, can_share, groups_of, learner_of
+from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer.selection.candidates import Parameters, can_share, groups_of, learner_of, with_parameters
 from mercer.selection.fold_rows import Fold, SearchData
 from mercer.selection.held_out import CANDIDATE, HeldOut
-from mercer.selection.shared_fits import SharedFits
+from mercer.selection.shared_fits import SharedFits, require_square, takes_matrices
 
 
 class _SharingSearch:
@@ -59,15 +60,21 @@ class _SharingSearch:
         ParameterError, ValueError
             If the estimator lacks a parameter of the grid, or a list of values is empty.
         """
+        self._validate_params()  # type: ignore[attr-defined]
         reason = self._why_alone(params)
         if reason:
+            self._check_names()
             self.sharing_ = f"nothing: {reason}"
             super().fit(X, y, **params)  # type: ignore[misc]
             return self
+        self._check_metric()
         candidates = self._candidates()
         groups = groups_of(self.estimator, candidates)
-        X, y = indexable(X, y)
-        n = len(y) if y is not None else len(X) if isinstance(X, list) else X.shape[0]
+        weight = params.get(self._weight_name())
+        X, y, weight = indexable(X, y, weight)
+        if takes_matrices(self.estimator):
+            require_square(X)
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
         cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         # Splitters may give masks.
         every = np.arange(n)
@@ -75,15 +82,19 @@ class _SharingSearch:
         folds = tuple(Fold(number, train, test) for number, (train, test) in enumerate(splits))
         if is_classifier(self.estimator):
             _check_classes(y, folds)
-        weight = params.get(self._weight_name())
         data = SearchData(X, y, weight, n, folds, bool(self.return_train_score))
         fits = SharedFits(data, groups, self.n_jobs, bool(self.verbose))
         try:
             inner = self._score_all(fits, candidates, splits, data, params)
+        except Exception as error:
+            if fits.errors:
+                error.add_note(_failures(fits, candidates))
+            raise
         finally:
             fits.close()
         self._take_results(inner, fits, candidates)
-        _warn_of_errors(fits, candidates)
+        if fits.errors:
+            warn_user(_failures(fits, candidates), MercerWarning)
         self.sharing_ = _description(fits, groups)
         self._refit(X, y, params)
         return self
@@ -98,10 +109,26 @@ class _SharingSearch:
         others = sorted(set(params) - {"groups", self._weight_name()})
         if others:
             return f"fit is called with {', '.join(others)}"
+        weight = params.get(self._weight_name())
+        if weight is not None and np.ndim(weight) == 0:
+            return f"{self._weight_name()} is one number"
         own = self.scoring.values() if isinstance(self.scoring, Mapping) else [self.scoring]
         if any(callable(scorer) and not hasattr(scorer, "_response_method") for scorer in own):
             return "scoring is a function that may look at the rows; pass one that make_scorer returns"
         return ""
+
+    def _check_names(self) -> None:
+        """Raise if the estimator lacks a parameter; for random candidates scikit-learn does so when it gets there."""
+
+    def _check_metric(self) -> None:
+        """Raise if several metrics are given, and ``refit`` does not say which of them counts."""
+        several = not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring))
+        if not several or self.refit is False or callable(self.refit) or self.refit in set(self.scoring):
+            return
+        raise ParameterError(
+            f"with the metrics {', '.join(map(str, self.scoring))}, refit must be one of these names, a function that "
+            f"chooses from cv_results_, or False, but is {self.refit!r}."
+        )
 
     def _weight_name(self) -> str:
         """The argument of ``fit`` for sample weights."""
@@ -147,7 +174,9 @@ class _SharingSearch:
         keys.remove(f"param_{CANDIDATE}")
         results["params"] = list(candidates)
         self.cv_results_ = {key: results[key] for key in keys}
-        self.scorer_, self.multimetric_, self.n_splits_ = inner.scorer_, inner.multimetric_, inner.n_splits_
+        self.multimetric_, self.n_splits_ = inner.multimetric_, inner.n_splits_
+        # That of the other search refers to its estimator, and through it to the rows.
+        self.scorer_ = check_scoring(self.estimator) if self.scoring is None else inner.scorer_
 
     def _refit(self, X: Any, y: Any, params: Mapping[str, Any]) -> None:
         """Choose the best candidate, as scikit-learn does, and fit it to all rows."""
@@ -167,7 +196,7 @@ class _SharingSearch:
         self.best_index_, self.best_params_ = best, results["params"][best]
         if not self.refit:
             return
-        estimator = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
+        estimator = with_parameters(self.estimator, self.best_params_)
         begin = time.time()
         options = {name: value for name, value in params.items() if name != "groups"}
         self.best_estimator_ = estimator.fit(X, **options) if y is None else estimator.fit(X, y, **options)
@@ -189,17 +218,12 @@ def _check_classes(y: Any, folds: Iterable[Fold]) -> None:
             )
 
 
-def _warn_of_errors(fits: SharedFits, candidates: Sequence[Parameters]) -> None:
-    """Warn of candidates that failed, by name."""
-    if fits.errors:
-        shown = [f"{dict(candidates[number])}: {error}" for number, error in sorted(fits.errors.items())[:5]]
-        others = f"\nand {len(fits.errors) - 5} more" if len(fits.errors) > 5 else ""
-        warn_user(
-            f"{len(fits.errors)} of {len(candidates)} candidates failed on some fold and have error_score there:\n"
-            + "\n".join(shown)
-            + others,
-            MercerWarning,
-        )
+def _failures(fits: SharedFits, candidates: Sequence[Parameters]) -> str:
+    """Which candidates failed, by name, and why."""
+    shown = [f"{dict(candidates[number])}: {error}" for number, error in sorted(fits.errors.items())[:5]]
+    others = [f"and {len(fits.errors) - 5} more"] if len(fits.errors) > 5 else []
+    head = f"{len(fits.errors)} of {len(candidates)} candidates failed on some fold and have error_score there:"
+    return "\n".join([head, *shown, *others])
 
 
 def _description(fits: SharedFits, groups: Sequence[Any]) -> str:
@@ -279,6 +303,10 @@ class GridSearchCV(_SharingSearch, model_selection.GridSearchCV):
 
     def _candidates(self) -> list[Parameters]:
         return list(ParameterGrid(self.param_grid))
+
+    def _check_names(self) -> None:
+        for parameters in self._candidates():
+            with_parameters(self.estimator, parameters)
 
 
 class RandomizedSearchCV(_SharingSearch, model_selection.RandomizedSearchCV):

@@ -8,18 +8,28 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from mercer._errors import MemoryBudgetError
+from mercer._errors import DataError
 from mercer._types import Positions
 from mercer.engine import settings, threads
 from mercer.engine.progress import Progress
 from mercer.estimators.shared.weights import kernel_of_fit
 from mercer.kernels import Kernel
 from mercer.selection.candidates import Group, can_share, learner_of
-from mercer.selection.fold_rows import Fold, FoldRows, Made, SearchData, take_rows, transformed, untransformed
+from mercer.selection.fold_rows import (
+    Fold,
+    FoldMatrices,
+    FoldRows,
+    Made,
+    SearchData,
+    take_rows,
+    transformed,
+    untransformed,
+)
 
 # Folds of several groups are dealt to the threads together, so that none waits long for the last one.
 _TASKS_A_THREAD = 4
@@ -41,7 +51,10 @@ class SharedFits:
 
     def __init__(self, data: SearchData, groups: list[Group], n_jobs: int | None, verbose: bool) -> None:
         self._data, self._groups, self._n_jobs = data, groups, n_jobs
-        self._numbers = {fold.train.tobytes(): fold.number for fold in data.folds}
+        # Folds may have the same training rows, and differ in the others.
+        self._numbers: dict[bytes, list[int]] = {}
+        for fold in data.folds:
+            self._numbers.setdefault(_name(fold.train), []).append(fold.number)
         self._ready: dict[tuple[int, int], Made | Exception] = {}
         self._next = 0
         # The rows of each fold; None where a step before the learner has failed.
@@ -65,6 +78,8 @@ class SharedFits:
     def take(self, candidate: int, positions: Positions) -> Made:
         """Return a fitted estimator, and the function from positions to the rows that it predicts for.
 
+        Each fit is handed out once. Folds with the same training rows are asked for in their order.
+
         Parameters
         ----------
         candidate : int
@@ -76,10 +91,10 @@ class SharedFits:
         Exception
             What the fit raised.
         """
-        key = candidate, self._numbers[np.ascontiguousarray(positions).tobytes()]
-        if key not in self._ready:
+        folds = self._numbers[_name(positions)]
+        if not any((candidate, fold) in self._ready for fold in folds):
             self._make_more()
-        made = self._ready.pop(key)
+        made = self._ready.pop(next((candidate, fold) for fold in folds if (candidate, fold) in self._ready))
         if isinstance(made, Exception):
             self.errors[candidate] = made
             raise made
@@ -125,7 +140,14 @@ class SharedFits:
             for learner in map(learner_of, shared):
                 kernel, *others = (self._kernel(learner, fold) for fold in self._data.folds)
                 if kernel is not None and all(other == kernel for other in others):
-                    next(iter(every)).matrix(kernel)
+                    self._evaluate(next(iter(every)), kernel)
+
+    @staticmethod
+    def _evaluate(matrices: FoldMatrices, kernel: Kernel) -> None:
+        try:
+            matrices.matrix(kernel)
+        except Exception:  # Each candidate meets it again in its own fit, which reports it.
+            matrices.close()
 
     def _kernel(self, learner: Any, fold: Fold) -> Kernel | None:
         """The kernel of a fit; None for a given matrix, or where the fit will fail."""
@@ -135,13 +157,16 @@ class SharedFits:
         _, options = self._data.targets(fold)
         try:
             return kernel_of_fit(learner, rows.train, options.get("sample_weight"))
-        except (ValueError, TypeError):
+        except Exception:  # A user-defined kernel may raise anything. The fit meets it again, and reports it.
             return None
 
     def _transform(self, estimator: Any) -> None:
         """Make the rows on which kernels are evaluated: those of a fold, or of all folds where nothing precedes."""
         if not isinstance(estimator, Pipeline) or len(estimator.steps) == 1:
-            self._rows = list(untransformed(self._data, learner_of(estimator), self._n_jobs))
+            try:
+                self._rows = list(untransformed(self._data, learner_of(estimator), self._n_jobs))
+            except Exception:  # Rows of other folds may be as they should; and each fit meets it again.
+                self._rows = [None] * len(self._data.folds)
             return
         self._rows = [None] * len(self._data.folds)
 
@@ -168,11 +193,14 @@ class SharedFits:
         self._progress.advance(len(group.numbers))
 
     def _fit_together(self, group: Group, fold: Fold) -> list[Made]:
-        learner, rows = clone(learner_of(group.estimator)), None
-        if can_share(group.estimator) and learner.kernel != "precomputed":
+        rows = None
+        if can_share(group.estimator) and not _is_precomputed(group.estimator):
             rows = self._rows[fold.number]
-        if rows is None and not group.along:
-            return [self._fit_alone(group.estimator, fold)]
+        # Without rows, a path is one over the rows as they are given.
+        given = not isinstance(group.estimator, Pipeline) or len(group.estimator.steps) == 1
+        if rows is None and not (group.along and given):
+            return [self._fit_alone(estimator, fold) for estimator in _estimators(group)]
+        learner = clone(learner_of(group.estimator))
         y, options = self._data.targets(fold)
         train = _training_rows(learner, self._data.X, fold) if rows is None else rows.train
         if rows is not None:
@@ -192,19 +220,13 @@ class SharedFits:
     def _fit_apart(self, group: Group, fold: Fold) -> None:
         """Fit the candidates of a group that failed, each from scratch, with all memory and all threads.
 
-        Which of them fails, each then says for itself; and what found no room beside shared matrices and other folds
-        may find it now.
+        Which of them fails, each then says for itself; what found no room beside shared matrices and other folds may
+        find it now; and no candidate fails because another one was fitted beside it.
         """
-        error = self._ready[group.numbers[0], fold.number]
-        if len(group.numbers) == 1 and not isinstance(error, MemoryBudgetError):
-            return
         for matrices in {rows.matrices for rows in self._rows if rows is not None}:
             matrices.close()
-        for position, number in enumerate(group.numbers):
+        for number, estimator in zip(group.numbers, _estimators(group), strict=True):
             begin = time.perf_counter()
-            estimator = clone(group.estimator)
-            if group.along:
-                learner_of(estimator).set_params(**{group.along: group.values[position]})
             try:
                 self._ready[number, fold.number] = self._fit_alone(estimator, fold)
             except Exception as reason:
@@ -213,7 +235,6 @@ class SharedFits:
 
     def _fit_alone(self, estimator: Any, fold: Fold) -> Made:
         """Fit an estimator that shares nothing."""
-        estimator = clone(estimator)
         y, options = self._data.targets(fold)
         if isinstance(estimator, Pipeline):
             options = {f"{estimator.steps[-1][0]}__{name}": value for name, value in options.items()}
@@ -221,14 +242,51 @@ class SharedFits:
         return fitted, partial(_rows_to_predict, fitted, self._data.X, fold)
 
 
+def _name(positions: Positions) -> bytes:
+    """Equal bytes for equal training rows."""
+    return np.asarray(positions, dtype=np.intp).tobytes()
+
+
+def _estimators(group: Group) -> list[Any]:
+    """The estimator of each candidate of a group, not fitted."""
+    estimators = [clone(group.estimator) for _ in group.numbers]
+    if group.along:
+        for estimator, value in zip(estimators, group.values, strict=True):
+            learner_of(estimator).set_params(**{group.along: value})
+    return estimators
+
+
+def _is_precomputed(estimator: Any) -> bool:
+    kernel = learner_of(estimator).kernel
+    return isinstance(kernel, str) and kernel == "precomputed"
+
+
 def _training_rows(estimator: Any, X: Any, fold: Fold) -> Any:
     """The rows that an estimator is fitted to; of a kernel matrix, the rows and columns."""
-    return X[np.ix_(fold.train, fold.train)] if _takes_matrices(estimator) else take_rows(X, fold.train)
+    return _part(X, fold.train, fold) if takes_matrices(estimator) else take_rows(X, fold.train)
 
 
 def _rows_to_predict(estimator: Any, X: Any, fold: Fold, positions: Positions) -> Any:
-    return X[np.ix_(positions, fold.train)] if _takes_matrices(estimator) else take_rows(X, positions)
+    return _part(X, positions, fold) if takes_matrices(estimator) else take_rows(X, positions)
 
 
-def _takes_matrices(estimator: Any) -> bool:
+def _part(K: Any, positions: Positions, fold: Fold) -> Any:
+    """Some rows of a kernel matrix, with the columns of the training rows."""
+    K = K if sp.issparse(K) else np.asarray(K)
+    require_square(K)
+    return K[np.ix_(positions, fold.train)]
+
+
+def require_square(K: Any) -> None:
+    """Raise unless K has a column for each row."""
+    shape = np.shape(K)
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise DataError(
+            f"X has the shape {shape}, but a search over estimators of kernel matrices needs the square matrix of all "
+            "rows: X[i, j] = k(x_i, x_j). Folds take their parts of it."
+        )
+
+
+def takes_matrices(estimator: Any) -> bool:
+    """Whether the rows that the estimator takes are those of a kernel matrix."""
     return bool(get_tags(estimator).input_tags.pairwise)

@@ -40,7 +40,7 @@ class Copies:
 
         If ``kernel`` is None, X is a kernel matrix. There are no copies for a kernel that distinguishes equal rows.
         """
-        if kernel is not None and _tells_rows_apart(kernel):
+        if kernel is not None and tells_rows_apart(kernel):
             return None
         if kernel is None and _differ(X[rows, 0]):
             return None
@@ -74,8 +74,14 @@ class Copies:
         return shares
 
 
-def _tells_rows_apart(kernel: Any) -> bool:
-    return isinstance(kernel, White) or any(_tells_rows_apart(child) for _, child in kernel.children())
+def tells_rows_apart(kernel: Any) -> bool:
+    """Whether a row has another kernel value with itself than with an equal row.
+
+    >>> from mercer.kernels import RBF
+    >>> tells_rows_apart(RBF(1.0)), tells_rows_apart(RBF(1.0) + White(0.1))
+    (False, True)
+    """
+    return isinstance(kernel, White) or any(tells_rows_apart(child) for _, child in kernel.children())
 
 
 def _differ(values: np.ndarray) -> bool:
