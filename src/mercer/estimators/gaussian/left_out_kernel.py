@@ -151,8 +151,8 @@ def free_gamma(kernel: Kernel, name: str) -> Kernel:
     Examples
     --------
     >>> from mercer.kernels import Polynomial
-    >>> free_gamma(Polynomial(2, scale=0.5, offset=1.0), "poly")
-    Polynomial(2, scale=0.5, offset=1.0).fixed('offset')
+    >>> free_gamma(Polynomial(2, scale=0.5), "poly")
+    Polynomial(2, scale=0.5).fixed('offset')
     """
     if not kernel.theta.size:
         raise ParameterError(f"gamma='loo' needs a kernel that has a gamma, such as 'rbf', but kernel is {name!r}.")
