@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 
 import mercer
 from mercer import SVC, SVR, MultipleKernelSVC, MultipleKernelSVR
-from mercer._errors import DataError, MemoryBudgetError, ParameterError
-from mercer.kernels import RBF, Linear, Spectrum
+from mercer._errors import DataError, IndefiniteKernelError, MemoryBudgetError, MercerWarning, ParameterError
+from mercer.kernels import RBF, Linear, Sigmoid, Spectrum
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(100, 2))
@@ -116,3 +117,20 @@ def test_hostile_inputs() -> None:
         MultipleKernelSVR(kernel=COLUMNS, epsilon=-1.0).fit(X, NUMBERS)
     with mercer.config(memory=100_000), pytest.raises(MemoryBudgetError, match="terms"):
         MultipleKernelSVC(kernel=RBF(1.0) + Linear()).fit(X, BINARY)
+
+
+def test_an_indefinite_term_is_reported_once() -> None:
+    model = MultipleKernelSVC(kernel=RBF(1.0) + Sigmoid(1.0, offset=-1.0))
+    with pytest.warns(MercerWarning) as caught:
+        model.fit(X, BINARY)
+    assert len([w for w in caught if "positive semi-definite" in str(w.message)]) <= 2
+    assert not model.certificate_.convex and model.weights_.sum() == pytest.approx(1.0)
+    with pytest.raises(IndefiniteKernelError):
+        model.set_params(allow_indefinite=False).fit(X, BINARY)
+
+
+def test_a_search_has_the_scores_of_scikit_learns() -> None:
+    grid = {"C": [0.1, 10.0], "kernel": [COLUMNS, RBF(1.0) + Linear()]}
+    ours = mercer.GridSearchCV(MultipleKernelSVC(), grid, cv=3).fit(X, BINARY)
+    theirs = GridSearchCV(MultipleKernelSVC(), grid, cv=3).fit(X, BINARY)
+    np.testing.assert_allclose(ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"])

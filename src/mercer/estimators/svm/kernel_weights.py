@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -20,6 +21,7 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats
 from mercer.engine import memory
 from mercer.estimators.shared.base import KernelEstimator
+from mercer.estimators.shared.definiteness import is_usable
 from mercer.estimators.shared.terms import is_sum, terms_of
 from mercer.estimators.shared.weights import check_svm_weight, fit_weighted_kernel
 from mercer.gram import Gram
@@ -37,7 +39,7 @@ LEARNED_WEIGHTS = Fitted(
 """What a machine with learned weights of kernels states of a fit."""
 
 
-class WeightedTerms(KernelEstimator):
+class WeightedTerms(KernelEstimator, ABC):
     """Mixin, before a support vector machine: its kernel becomes the weighted sum of the terms."""
 
     weights_: Vector
@@ -65,17 +67,17 @@ class WeightedTerms(KernelEstimator):
         """
         return [clone(self).set_params(**{parameter: value}).fit(X, y, sample_weight) for value in values]
 
+    @abstractmethod
     def _checked(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """The rows and their targets, checked."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _squares(self, inner: Any, terms: list[Matrix]) -> Vector:
         """``beta' K_m beta`` of a fitted machine for each term, summed over its problems."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _inner(self) -> Any:
         """The machine for a precomputed matrix, which starts from its last solution."""
-        raise NotImplementedError
 
     def _fit_kernel(self, X: Any, *, intercept: bool, gamma: Any = None) -> None:
         """As the base does, and then with the weights, where these are known."""
@@ -139,13 +141,16 @@ class WeightedTerms(KernelEstimator):
 
     def _with_bound(self, result: KernelWeights | None) -> None:
         """Let the certificate speak of the weights as well: its dual objective bounds the value for all of them."""
-        if result is not None:
+        if result is not None and self.certificate_.convex:
             certificate = self.certificate_
             self.certificate_ = replace(certificate, dual=min(result.lower, certificate.dual))
 
 
-def plain(model: KernelEstimator, kind: type, **changes: Any) -> Any:
+def plain(model: WeightedTerms, kind: type, **changes: Any) -> Any:
     """A machine of another class with the parameters of a model, for precomputed matrices."""
     parameters = model.get_params(deep=False)
     parameters |= {"kernel": "precomputed", "warm_start": True, "verbose": False} | changes
+    if model.kernel_ is not None and not is_usable(model.kernel_, bool(model.fit_intercept)):
+        # What there is to say of the kernel was said of the sum.
+        parameters["allow_indefinite"] = True
     return clone(kind(**parameters))
