@@ -24,8 +24,9 @@ _START_ROWS, _SAMPLE_ROWS = 400, 1000
 _MULTIPLES = (1.0, 1 / 16, 1 / 4, 4.0, 16.0)
 _PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 _STARTS = 2
-# Steps that lower the mean squared error by a smaller share are not worth their time: data tell far less.
-_TOLERANCE, _SAMPLE_TOLERANCE = 1e-5, 1e-4
+# Steps that lower the mean squared error by a smaller share are not worth their time: data tell far less. The second
+# one is for many rows, whose steps are expensive.
+_TOLERANCE, _ROUGH_TOLERANCE = 1e-5, 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +68,11 @@ class LeftOutKernel:
         """
         n = self.rows.n
         sample = self._sample(_SAMPLE_ROWS)
-        tolerance = _TOLERANCE if len(sample) == n else _SAMPLE_TOLERANCE
+        tolerance = _TOLERANCE if len(sample) == n else _ROUGH_TOLERANCE
         ascents = [self._descend(sample, start, tolerance) for start in self._starts()]
         search = max(ascents, key=lambda ascent: ascent.value)
         if len(sample) < n:
-            search = self._descend(np.arange(n), search.theta, _TOLERANCE)
+            search = self._descend(np.arange(n), search.theta, _ROUGH_TOLERANCE)
         return self.kernel.with_theta(search.theta[: len(self.kernel.theta)]), search
 
     @property
