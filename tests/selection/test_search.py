@@ -38,7 +38,7 @@ from mercer import (
 )
 from mercer._errors import DataError
 from mercer.engine.memory import track
-from mercer.kernels import RBF, Matern, Spectrum, White
+from mercer.kernels import RBF, Matern, Spectrum, White, product_of
 from search_cases import both, curve, three_classes, two_classes
 
 THREE = KFold(3, shuffle=True, random_state=0)
@@ -316,6 +316,34 @@ def test_strings_frames_sparse_rows_and_several_targets() -> None:
     both(GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=THREE), X.astype(np.float32), y, atol=1e-6)
     A, b = curve()
     both(GridSearchCV(KernelRidge(kernel="rbf"), {"alpha": [0.1, 1.0]}, cv=THREE), A, np.column_stack([b, b**2]))
+
+
+def test_each_kernel_reads_rows_in_its_own_way() -> None:
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice(list("ab"), 8)) for _ in range(60)]
+    frame = pd.DataFrame({"a": rng.normal(size=60), "t": words, "b": rng.normal(size=60)})
+    y = (frame["a"] > 0).astype(int)
+    text = Spectrum(2).normalized()
+    kernels = [
+        RBF(1.0),  # Not on text: these candidates fail.
+        product_of({"t": text}),
+        product_of({"t": text, ("a", "b"): RBF(1.0)}),
+        product_of({"t": text, ("a", "b"): RBF(2.0)}),
+    ]
+    ours, _ = both(GridSearchCV(SVC(), {"kernel": kernels, "C": [0.1, 1.0]}, cv=THREE), frame, y)
+    assert ours.sharing_.startswith("3 kernel matrices")
+    to_frame = ColumnTransformer(
+        [("scale", StandardScaler(), ["a", "b"])], remainder="passthrough", verbose_feature_names_out=False
+    ).set_output(transform="pandas")
+    pipeline = Pipeline([("scale", to_frame), ("svc", SVC(kernel=kernels[2]))])
+    ours, _ = both(GridSearchCV(pipeline, {"svc__C": [0.1, 1.0]}, cv=THREE), frame, y)
+    assert ours.sharing_.startswith("3 kernel matrices")
+
+
+def test_a_solver_that_stops_early_starts_from_scratch() -> None:
+    X, y = two_classes(100)
+    ours, _ = both(GridSearchCV(SVC(), {"C": [0.1, 1.0, 10.0], "max_iter": [3, -1]}, cv=THREE), X, y)
+    assert "3 paths along C" in ours.sharing_
 
 
 def test_precomputed_matrices() -> None:

@@ -12,6 +12,9 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from mercer.estimators.shared.base import KernelEstimator
+from mercer.kernels import Kernel
+from mercer.kernels.convert import read_expression
+from mercer.kernels.kinds import choices
 from mercer.selection.path import FitsAlong
 
 Parameters = Mapping[str, Any]
@@ -32,7 +35,7 @@ class Group:
     estimator : estimator
         With the parameters of the first.
     before : Hashable
-        What the preprocessing of all candidates of the group has in common.
+        What the preprocessing, and the reading of rows, of all candidates of the group have in common.
     along : str
         The parameter of the learner that differs, or "".
     values : tuple of float
@@ -92,21 +95,37 @@ def groups_of(estimator: Any, candidates: Sequence[Parameters]) -> list[Group]:
         key = (before, kernel, rest, number if alone else None)
         members.setdefault(key, []).append(number)
         order.setdefault(key, (numbers.setdefault(before, number), numbers.setdefault((before, kernel), number)))
-    groups = []
+    groups: list[Group] = []
     for key in sorted(members, key=lambda key: (*order[key], members[key][0])):
         group = members[key]
         own = with_parameters(estimator, candidates[group[0]])
-        along = path if len(group) > 1 and can_share(own) and isinstance(learner_of(own), FitsAlong) else ""
+        along = path if len(group) > 1 and _is_solved_along(own) else ""
+        before = key[0], _reading(learner_of(own))  # type: ignore[index]
         if along:
             group = sorted(group, key=lambda number: float(candidates[number][prefix + along]))
             values = tuple(float(candidates[number][prefix + along]) for number in group)
-            groups.append(Group(tuple(group), own, key[0], along, values))  # type: ignore[index]
+            groups.append(Group(tuple(group), own, before, along, values))
         else:
-            groups += [
-                Group((n,), with_parameters(estimator, candidates[n]), key[0])  # type: ignore[index]
-                for n in group
-            ]
-    return groups
+            groups += [Group((n,), with_parameters(estimator, candidates[n]), before) for n in group]
+    first: dict[Hashable, int] = {}
+    for one in groups:
+        first.setdefault(one.before, len(first))
+    return sorted(groups, key=lambda one: first[one.before])
+
+
+def _is_solved_along(estimator: Any) -> bool:
+    """Whether solutions along a path are those of fits alone: a solver that may stop early depends on its start."""
+    learner = learner_of(estimator)
+    return can_share(estimator) and isinstance(learner, FitsAlong) and getattr(learner, "max_iter", -1) == -1
+
+
+def _reading(learner: Any) -> Hashable:
+    """Equal values for learners that read rows in the same way: as vectors, as objects, or the columns of a table."""
+    kernel = read_expression(getattr(learner, "kernel", None))
+    if not isinstance(kernel, Kernel):
+        return "function" if callable(kernel) else "vectors"
+    kind = kernel.kind_of_rows()
+    return frozenset((on.columns, on.kernel.kind_of_rows()) for on in choices(kernel)) if kind == "table" else kind
 
 
 def _path_of(learner: Any, candidates: Sequence[Parameters], prefix: str) -> str:

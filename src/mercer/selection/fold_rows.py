@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from mercer._optional import optional
 from mercer._types import Positions
 from mercer.estimators.svm.copies import tells_rows_apart
 from mercer.gram import Gram
@@ -208,6 +209,8 @@ def stacked(first: Any, second: Any) -> Any:
         return sp.vstack([first, second], format="csr")
     if isinstance(first, list):
         return first + list(second)
+    if hasattr(first, "iloc"):
+        return optional("pandas", "joining data frames").concat([first, second])
     return np.concatenate([np.asarray(first), np.asarray(second)])
 
 

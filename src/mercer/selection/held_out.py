@@ -13,8 +13,8 @@ from sklearn.utils import get_tags
 if TYPE_CHECKING:
     from mercer.selection.shared_fits import SharedFits
 
-CANDIDATE = "_candidate"
-"""The parameter that says which candidate of the search it is."""
+CANDIDATE = "candidate no."
+"""The parameter that says which candidate of the search it is. No estimator has one of this name, and users read it."""
 _ON_ROWS = frozenset(
     {"predict", "predict_proba", "predict_log_proba", "decision_function", "score", "score_samples", "transform"}
 )

@@ -247,8 +247,8 @@ class GridSearchCV(_SharingSearch, model_selection.GridSearchCV):
     Parameters
     ----------
     estimator : estimator
-        An estimator of Mercer, or a pipeline whose last step is one. With others nothing is shared, and the search is
-        that of scikit-learn.
+        An estimator of Mercer, or a pipeline whose last step is one. With others, and with user-defined subclasses,
+        nothing is shared, and the search is that of scikit-learn.
     param_grid : dict or list of dicts
         Lists of values by the name of the parameter.
     scoring : str, callable, list, tuple or dict, optional
