@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -122,3 +127,26 @@ def test_a_row_that_is_not_finite_ends_the_steps(real, integer, rng) -> None:
         two.K[i] = two.K[:, i] = np.nan
         steps, _ = two.run(double=True, most=10**5)
         assert steps < 10**5 and (not np.isfinite(two.F).all() or two.beta[i] == 0)
+
+
+_SCRIPT = """
+import hashlib
+import numpy as np
+from test_smo_double import Problem
+problem = Problem(np.float32, np.int32, np.random.default_rng(1), n=1500)
+problem.run(double=True)
+print(hashlib.sha256(problem.F.tobytes()).hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_compiled_and_cached_steps_give_the_same_bits(tmp_path: Path) -> None:
+    folders = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": folders}
+    gradients = set()
+    for _ in range(2):
+        run = subprocess.run(
+            [sys.executable, "-c", _SCRIPT], env=environment, capture_output=True, text=True, timeout=120, check=True
+        )
+        gradients.add(run.stdout)
+    assert len(gradients) == 1

@@ -2,6 +2,10 @@
 
 ``jit`` releases the GIL, caches on disk, follows NumPy's rules for division, and allows the compiler to reorder
 sums but never to assume that NaN and infinities do not occur: a NaN in the data must stay a NaN.
+
+Every loop is inlined where another loop calls it. Otherwise each caller has a compiled copy of its own, sums in two
+copies may be reordered in two ways, and all callers use the copy that the process loads first. Results would differ
+between a run that compiles and one that reads the cache, and with what else ran before.
 """
 
 from __future__ import annotations
@@ -11,7 +15,8 @@ import logging
 import numba
 from numba.core import event
 
-_OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy"}
+# No loop is a callback of C code, and each wrapper would be one more copy of the inlined code.
+_OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy", "forceinline": True, "no_cfunc_wrapper": True}
 jit = numba.njit(fastmath={"reassoc", "contract", "arcp", "nsz", "afn"}, **_OPTIONS)
 # For what only holds if sums are taken in the order that is written.
 jit_in_order = numba.njit(fastmath={"contract"}, **_OPTIONS)
