@@ -32,6 +32,7 @@ from mercer import (
     KernelOrdinalRegression,
     KernelQuantileRegression,
     KernelRidge,
+    MultipleKernelSVC,
     NuSVC,
     NuSVR,
     RandomizedSearchCV,
@@ -338,6 +339,17 @@ def test_each_kernel_reads_rows_in_its_own_way() -> None:
     pipeline = Pipeline([("scale", to_frame), ("svc", SVC(kernel=kernels[2]))])
     ours, _ = both(GridSearchCV(pipeline, {"svc__C": [0.1, 1.0]}, cv=THREE), frame, y)
     assert ours.sharing_.startswith("3 kernel matrices")
+
+
+def test_fits_with_a_kernel_of_their_own_share_nothing() -> None:
+    X, y = two_classes(60)
+    search = GridSearchCV(MultipleKernelSVC(kernel=RBF(1.0) + RBF(5.0)), {"C": [0.1, 1.0]}, cv=2)
+    ours, _ = both(search, X, y)
+    assert ours.sharing_.startswith("nothing")
+    A, b = curve(40)
+    ridge = GridSearchCV(KernelRidge(kernel="rbf"), {"gamma": [0.1, "loo"], "alpha": [0.1, 1.0]}, cv=2)
+    ours, _ = both(ridge, A, b, atol=1e-6)
+    assert ours.sharing_.startswith("1 kernel matrices")
 
 
 def test_a_solver_that_stops_early_starts_from_scratch() -> None:

@@ -57,11 +57,12 @@ def learner_of(estimator: Any) -> Any:
 def can_share(estimator: Any) -> bool:
     """Whether fits of the estimator can use kernel matrices that exist already.
 
-    A user-defined subclass may do anything with the rows before it fits to them, or predicts for them.
+    A user-defined subclass may do anything with the rows before it fits to them, or predicts for them. A fit that
+    searches for parameters of its kernel has a matrix of its own.
     """
     learner = learner_of(estimator)
     own = type(learner).__module__.partition(".")[0] == __name__.partition(".")[0]
-    return own and isinstance(learner, KernelEstimator) and learner.shares_matrices
+    return own and isinstance(learner, KernelEstimator) and learner.shares_matrices and not learner._searches
 
 
 def with_parameters(estimator: Any, parameters: Parameters) -> Any:

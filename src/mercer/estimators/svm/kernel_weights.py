@@ -48,6 +48,8 @@ class WeightedTerms(KernelEstimator, ABC):
     certificate_: Certificate
     fit_intercept: Any
     tol: Any
+    # A fit evaluates each term, and the kernel with its weights is the kernel of this fit alone.
+    shares_matrices = False
 
     def fit_along(
         self, parameter: str, values: Sequence[float], X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None
