@@ -389,7 +389,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         for name in ("path_", "search_"):
             if hasattr(self, name):
                 delattr(self, name)
-        if self._searches and self.kernel_ is not None:
+        if self.learns_kernel and self.kernel_ is not None:
             self._search_kernel(free_gamma(self.kernel_, self.kernel) if self._searches_gamma else self.kernel_)
         rows, system = self._system(alpha, True)
         convex = self._is_convex(system.gram, rows, X.dtype, intercept=False)
@@ -469,7 +469,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         return isinstance(self.gamma, str) and self.gamma == "loo"
 
     @property
-    def _searches(self) -> bool:
+    def learns_kernel(self) -> bool:
         return self._searches_gamma or isinstance(self.kernel_params, str)
 
     def _check_search(self) -> None:
@@ -478,7 +478,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             raise ParameterError(
                 f"kernel_params must be a dict of keyword arguments, 'loo' or None, but is {self.kernel_params!r}."
             )
-        if not self._searches:
+        if not self.learns_kernel:
             return
         setting = "gamma='loo'" if self._searches_gamma else "kernel_params='loo'"
         if self._is_precomputed:

@@ -180,11 +180,11 @@ class KernelEstimator(BaseEstimator):
         self.kernel_ = bind_columns(kernel, None if names is None else tuple(names)).with_data(X)
         judge_kernel(self, kernel, intercept)
         # A search may end elsewhere, and looks again there.
-        if not self._searches or not self.kernel_.theta.size:
+        if not self.learns_kernel or not self.kernel_.theta.size:
             self._warn_if_degenerate(X)
 
     @property
-    def _searches(self) -> bool:
+    def learns_kernel(self) -> bool:
         """Whether the fit changes the free parameters of the kernel."""
         return getattr(self, "optimizer", None) is not None
 
