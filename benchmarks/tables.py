@@ -117,12 +117,10 @@ def table(folder: Path, name: str) -> Table:
         return Table(frame.reset_index(drop=True), y, _tests({}, len(y)))
     kind = "gp" if name == "sarcos" else "classification" if name in CLASSES else "regression"
     data = np.load(folder / kind / f"{'sarcos_test' if name == 'sarcos' else name}.npz")
-    X, y = data["X"].astype(np.float64), data["y"]
+    X, y = data["X"].astype(np.float64), data["Y"][:, 0] if name == "sarcos" else data["y"]
     if name == "bike":
         # The last two columns give the target away.
         X = X[:, :15]
-    if name == "sarcos":
-        y = y[:, 0]
     return Table(pd.DataFrame(X), y if name in CLASSES else y.astype(np.float64), _tests(data, len(y)))
 
 
