@@ -51,7 +51,9 @@ CASES = {
 LEARNERS = sorted(
     name
     for name in mercer.__all__
-    if hasattr(getattr(mercer, name), "fit") and "kernel" in getattr(mercer, name)().get_params()
+    if hasattr(getattr(mercer, name), "fit")
+    and not name.endswith("SearchCV")
+    and "kernel" in getattr(mercer, name)().get_params()
 )
 
 
@@ -159,7 +161,8 @@ def test_kernels_on_vectors_say_what_graphs_need() -> None:
 @pytest.mark.parametrize("name", LEARNERS)
 def test_the_same_as_with_the_matrix(name: str) -> None:
     # Whole numbers: no order of sums changes a bit. The matrix has no parameters, so the kernel must learn none.
-    kernel = (Spectrum(2) + 1.0).fixed()
+    # Weights of terms are learned of a sum, which a matrix is not.
+    kernel = (Spectrum(2) if name.startswith("MultipleKernel") else Spectrum(2) + 1.0).fixed()
     K = kernel(TEXTS)
     mine, its = _fitted(name, kernel, TEXTS), _fitted(name, "precomputed", K)
     # A matrix does not tell the variance at new rows, which the classes of some models need.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import time
 from contextlib import ExitStack
 from dataclasses import replace
@@ -18,6 +20,7 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Either, Floats, Is, Word
 from mercer.engine import memory, threads
 from mercer.estimators.shared.base import KernelEstimator
+from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_seed, require_whole
 from mercer.estimators.shared.penalties import check_penalties
 from mercer.estimators.shared.statements import FitRows
@@ -149,6 +152,10 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         ),
     )
 
+    feature_map_ = property(feature_map_of)
+    coef_ = property(coef_of)
+    norm_ = property(norm_of)
+
     def __init__(
         self,
         kernel: KernelLike = "RBF(1.0) + Linear()",
@@ -236,6 +243,19 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     def weights_(self) -> Matrix:
         """The weights of the terms, (n_terms,), or (n_terms, n_targets) if each target has its own."""
         return self._weights[:, 0] if self.dual_coef_.ndim == 1 or self.search == "gradient" else self._weights
+
+    @property
+    def _expansion(self) -> KernelExpansion:
+        """The functions; an AttributeError if each target has a kernel of its own."""
+        if (self._weights != self._weights[:, :1]).any():
+            raise AttributeError("each target has weights of its own, and so another kernel; use predict.")
+        factors = self._weights[:, 0] / self.term_scales_
+        coefficients = self.dual_coef_.reshape(len(self.dual_coef_), -1).T
+        if len(factors) == 1:
+            return KernelExpansion(self.kernel_, self.X_fit_, factors[0] * coefficients, n_jobs=self.n_jobs)
+        terms = zip(factors, self._parts, strict=True)
+        kernel = functools.reduce(operator.add, [float(factor) * term for factor, term in terms if term and factor > 0])
+        return KernelExpansion(kernel, self.X_fit_, coefficients, n_jobs=self.n_jobs)
 
     @property
     def _parts(self) -> tuple[Kernel | None, ...]:

@@ -122,7 +122,11 @@ def _below(base: type) -> Iterator[type]:
     cls: type
     for cls in base.__subclasses__():
         yield from _below(cls)
-        if _is_own(cls) and (dataclasses.is_dataclass(cls) or issubclass(cls, (Objects, BaseEstimator))):
+        stored = dataclasses.is_dataclass(cls) or issubclass(cls, Objects)
+        if issubclass(cls, BaseEstimator):
+            # Not searches, which leave what no statement describes; their best estimator can be stored.
+            stored = not cls.__module__.startswith("mercer.selection.")
+        if _is_own(cls) and stored:
             yield cls
 
 

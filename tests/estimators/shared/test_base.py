@@ -13,6 +13,7 @@ import mercer
 from mercer import kernels
 from mercer._errors import DataError, IndefiniteKernelError, ParameterError
 from mercer.estimators.shared.base import KernelEstimator, bind_columns
+from mercer.estimators.svm.kernel_weights import WeightedTerms
 from mercer.gram import Gram, PrecomputedGram
 
 X = np.random.default_rng(0).normal(size=(12, 3))
@@ -184,6 +185,10 @@ def test_at_most_two_classes_of_mercer_stand_above_a_learner():
     learners = [cls for cls in learners if isinstance(cls, type) and issubclass(cls, KernelEstimator)]
     assert len(learners) > 20
     above = {cls: [base for base in cls.__mro__[1:] if base.__module__.startswith("mercer.")] for cls in learners}
+    # These two are public machines with one method more: the kernel's weights are learned before.
+    extended = {mercer.MultipleKernelSVC: mercer.SVC, mercer.MultipleKernelSVR: mercer.SVR}
+    for cls, machine in extended.items():
+        assert above.pop(cls) == [WeightedTerms, machine, *above[machine]]
     assert {cls: bases for cls, bases in above.items() if len(bases) > 2} == {}
 
 

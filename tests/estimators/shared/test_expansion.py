@@ -118,9 +118,10 @@ def test_every_learner_is_linear_in_the_features(model: Any, y: np.ndarray, kern
     if "coef_" in vars(fitted):
         assert isinstance(fitted, KernelSGDClassifier)
         return
-    # By kernel values of the rows of the expansion alone.
+    # By kernel values of the rows of the expansion alone, with the weights of its terms where these are learned.
     rows = fitted._expansion.rows
-    a = fitted.alpha_ if isinstance(fitted, GaussianProcessRegressor) else fitted.dual_coef_
+    kernel = fitted._expansion.kernel if hasattr(fitted, "weights_") else kernel
+    a = fitted.alpha_ if isinstance(fitted, GaussianProcessRegressor) else fitted._expansion.dual_coef
     a = np.ravel(a)
     terms = np.abs(a) @ np.sqrt(kernel.diagonal(rows))
     assert abs(a @ kernel(rows) @ a - lengths[0] ** 2) <= 1e-9 * terms**2 + 1e-6 * lengths[0] ** 2
