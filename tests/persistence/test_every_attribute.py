@@ -27,11 +27,13 @@ FIRST = [str(case.id) for case in ONE_EACH]
 NOT_NUMBERS = {"text": "forged", "flag": True, "none": None}
 VALUES = {"negative": -5, "zero": 0, "huge": 10**30, "huge float": 1e300}
 # Of any length: names of conditions, sentences, names of tuned parameters, ascents of a search, steps of a descent,
-# labels of rows that are not kept, and where the next fit begins, whose width depends on the approximation of that one.
+# labels of rows that are not kept, quantiles of errors, and where the next fit begins, whose width depends on the
+# approximation of that one.
 ANY_LENGTH = {"violations", "storage", "tuning", "trials", "inertia_history_", "labels_", "_state"}
+ANY_LENGTH |= {"residual_quantiles_"}
 # Numbers that another model could have as well; their types and signs are checked.
 ANY_VALUE = {"slope_", "thresholds_", "phase_", "alpha_", "beta_", "intercept_", "total", "_center", "target_mean_"}
-ANY_VALUE |= {"target_scale_"}
+ANY_VALUE |= {"target_scale_", "noise_"}
 # What users write themselves, checked by its constructor.
 GIVEN = {n for n, cls in KNOWN.records.classes.items() if issubclass(cls, (Expression, Objects, FrozenArray))}
 

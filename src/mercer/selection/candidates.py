@@ -67,7 +67,8 @@ def can_share(estimator: Any) -> bool:
 
 def with_parameters(estimator: Any, parameters: Parameters) -> Any:
     """A copy of the estimator with the parameters of a candidate; estimators among them are copied too."""
-    return clone(estimator).set_params(**clone(parameters, safe=False))
+    copied = clone(estimator)
+    return copied.set_params(**clone(parameters, safe=False)) if parameters else copied
 
 
 def groups_of(estimator: Any, candidates: Sequence[Parameters]) -> list[Group]:

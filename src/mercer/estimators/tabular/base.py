@@ -62,6 +62,13 @@ class TabularModel(BaseEstimator, OneBlasThread):
         },
         {"feature_names_in_": Labels("d", texts=True)},
         parameters={"n_jobs": Jobs()},
+        rules=(
+            (
+                "the encoding has other features than the model",
+                lambda m: len(m.encoder_.sources_) + len(m.encoder_.texts_) == m.model_.n_features_in_,
+            ),
+            ("the encoding has other columns", lambda m: len(m.encoder_.columns_) == m.n_features_in_),
+        ),
     )
 
     def _check_parameters(self) -> None:
