@@ -81,10 +81,18 @@ class NumberColumn:
     def encode(self, values: Vector, missing: Missing) -> Matrix:
         features = []
         if len(self.values):
-            features.append(np.where(missing, 0.0, np.interp(np.where(missing, 0.0, values), self.values, self.scores)))
+            features.append(np.where(missing, 0.0, self._score(np.where(missing, 0.0, values))))
         if self.gaps:
             features.append(missing.astype(np.float64))
         return np.stack(features, axis=1) if features else np.empty((len(values), 0))
+
+    def _score(self, values: Vector) -> Vector:
+        """Scores by linear interpolation; where slopes overflow, next to the least numbers, by steps."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = np.interp(values, self.values, self.scores)
+        lost = ~np.isfinite(scores)
+        scores[lost] = self.scores[np.searchsorted(self.values, values[lost])]
+        return np.asarray(scores)
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,11 @@ class TabularModel(BaseEstimator, OneBlasThread):
         with advised():
             # A data frame without columns has no common type of them, which is asked for first.
             given = np.empty((len(X), 0)) if hasattr(X, "columns") and not len(X.columns) else X
+            if hasattr(X, "select_dtypes"):
+                # Differences of time have no common type with numbers in old versions of NumPy.
+                given = (
+                    X.astype(dict.fromkeys(X.select_dtypes("timedelta").columns, object)) if len(X.columns) else given
+                )
             checked = check_array(given, dtype=None, ensure_all_finite="allow-nan", estimator=self, input_name="X")
             check_feature_names(self, X, reset=reset)
             check_n_features(self, checked, reset=reset)
