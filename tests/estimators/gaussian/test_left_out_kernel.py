@@ -130,6 +130,7 @@ def test_several_targets_share_the_kernel() -> None:
     assert error(tuned) < 0.3 * error(common)
 
 
+@pytest.mark.slow
 def test_many_rows_start_from_a_sample() -> None:
     rows = RNG.normal(size=(2300, 2))
     y = np.sin(2 * rows[:, 0]) + 0.1 * RNG.normal(size=2300)
@@ -138,6 +139,7 @@ def test_many_rows_start_from_a_sample() -> None:
     assert error(tuned) < 0.0115
 
 
+@pytest.mark.slow
 def test_the_bits_do_not_depend_on_the_number_of_threads() -> None:
     rows = RNG.normal(size=(1100, 3))
     y = np.sin(2 * rows[:, 0]) + 0.1 * RNG.normal(size=1100)
