@@ -100,10 +100,8 @@ class MultipleKernelSVC(WeightedTerms, SVC):
         self
         """
         self._check_parameters()
-        result = self._learn_weights(X, y, sample_weight)
-        super().fit(X, y, sample_weight)
-        self._with_bound(result)
-        return self
+        with self._learned_weights(X, y, sample_weight):
+            return super().fit(X, y, sample_weight)
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         X = self._check_X(X, reset=True)

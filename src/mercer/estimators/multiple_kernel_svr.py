@@ -84,10 +84,8 @@ class MultipleKernelSVR(WeightedTerms, SVR):
         -------
         self
         """
-        result = self._learn_weights(X, y, sample_weight)
-        super().fit(X, y, sample_weight)
-        self._with_bound(result)
-        return self
+        with self._learned_weights(X, y, sample_weight):
+            return super().fit(X, y, sample_weight)
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         return self._check_X_and_numbers(X, y)

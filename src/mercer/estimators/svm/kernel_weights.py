@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -24,7 +24,8 @@ from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import is_usable
 from mercer.estimators.shared.terms import is_sum, terms_of
 from mercer.estimators.shared.weights import check_svm_weight, fit_weighted_kernel
-from mercer.gram import Gram
+from mercer.gram import Gram, PrecomputedGram
+from mercer.kernels import Kernel
 from mercer.kernels.inputs import Rows
 from mercer.solvers.linear.multiple_kernels import KernelSum
 from mercer.solvers.solution import Certificate
@@ -37,6 +38,17 @@ LEARNED_WEIGHTS = Fitted(
     {"weights_": Floats("terms", least=0), "term_scales_": Floats("terms", least=0), "n_machines_": Count()}
 )
 """What a machine with learned weights of kernels states of a fit."""
+
+
+@dataclass(frozen=True, eq=False)
+class _WeightedSum:
+    """The matrix of the kernel with its weights, which the search has left."""
+
+    gram: PrecomputedGram
+
+    def matrix(self, kernel: Kernel) -> PrecomputedGram:
+        """Return it; the fit has no other kernel."""
+        return self.gram
 
 
 class WeightedTerms(KernelEstimator, ABC):
@@ -89,8 +101,20 @@ class WeightedTerms(KernelEstimator, ABC):
             parts = zip(weights / self.term_scales_, terms_of(self.kernel_), strict=True)
             self.kernel_ = functools.reduce(operator.add, [float(w) * term for w, term in parts if w > 0])
 
-    def _learn_weights(self, X: Any, y: Any, sample_weight: Any) -> KernelWeights | None:
-        """Set ``weights_`` and ``term_scales_``; None if there is one term."""
+    @contextmanager
+    def _learned_weights(self, X: Any, y: Any, sample_weight: Any) -> Iterator[None]:
+        """Learn the weights; in the block the machine is fitted, on the weighted sum of the matrices of the search."""
+        with memory.track() as account, ExitStack() as stack:
+            result = self._learn_weights(X, y, sample_weight, stack)
+            try:
+                yield
+            finally:
+                if "_matrices" in vars(self):
+                    del self._matrices
+        self._with_bound(result, account.peak)
+
+    def _learn_weights(self, X: Any, y: Any, sample_weight: Any, stack: ExitStack) -> KernelWeights | None:
+        """Set ``weights_`` and ``term_scales_``, and the matrix of a fit to all rows; None if there is one term."""
         for name in ("weights_", "term_scales_"):
             if hasattr(self, name):
                 delattr(self, name)
@@ -101,11 +125,17 @@ class WeightedTerms(KernelEstimator, ABC):
         X, y = self._checked(X, y)
         weight = check_svm_weight(sample_weight, X)
         fit_weighted_kernel(self, X, weight, intercept=bool(self.fit_intercept))
-        rows, result = np.flatnonzero(weight), None
-        with ExitStack() as stack:
-            matrices = self._term_matrices(X, rows, stack, weight[rows])
-            result = self._descend(matrices, y[rows], weight[rows])
-        self.weights_, self.n_machines_ = result.weights / result.weights.sum(), result.iterations
+        rows = np.flatnonzero(weight)
+        n = len(rows)
+        stack.enter_context(memory.reserve(8 * n * n, "the weighted sum of the kernel matrices"))
+        mixed = np.empty((n, n))
+        with ExitStack() as terms:
+            matrices = self._term_matrices(X, rows, terms, weight[rows])
+            result = self._descend(matrices, y[rows], weight[rows], mixed)
+            self.weights_, self.n_machines_ = result.weights / result.weights.sum(), result.iterations
+            matrices.weighted(self.weights_, mixed)
+        if n == X.shape[0]:
+            self.take_matrices_from(_WeightedSum(PrecomputedGram(mixed)))
         return result
 
     def _term_matrices(self, X: Any, rows: Positions, stack: ExitStack, weight: Vector) -> KernelSum:
@@ -119,19 +149,16 @@ class WeightedTerms(KernelEstimator, ABC):
             matrix /= scale
         return matrices
 
-    def _descend(self, terms: KernelSum, y: Any, weight: Vector) -> KernelWeights:
+    def _descend(self, terms: KernelSum, y: Any, weight: Vector, mixed: Matrix) -> KernelWeights:
         inner = self._inner()
-        n = terms.n
-        with memory.reserve(8 * n * n, "the weighted sum of the kernel matrices"):
-            mixed = np.empty((n, n))
 
-            def solve(weights: Vector) -> Machine:
-                inner.fit(terms.weighted(weights, mixed), y, weight)
-                squares = self._squares(inner, list(terms.terms))
-                certificate = inner.certificate_
-                return Machine(certificate.primal, certificate.dual + 0.5 * float(weights @ squares), squares)
+        def solve(weights: Vector) -> Machine:
+            inner.fit(terms.weighted(weights, mixed), y, weight)
+            squares = self._squares(inner, list(terms.terms))
+            certificate = inner.certificate_
+            return Machine(certificate.primal, certificate.dual + 0.5 * float(weights @ squares), squares)
 
-            result = LevelMethod(tol=max(float(self.tol), _LEAST_GAP)).minimise(solve, terms.size)
+        result = LevelMethod(tol=max(float(self.tol), _LEAST_GAP)).minimise(solve, terms.size)
         if not result.relative_gap <= max(float(self.tol), _LEAST_GAP):
             warn_user(
                 f"{type(self).__name__}: the weights of the kernels have a relative duality gap of "
@@ -141,11 +168,12 @@ class WeightedTerms(KernelEstimator, ABC):
             )
         return result
 
-    def _with_bound(self, result: KernelWeights | None) -> None:
+    def _with_bound(self, result: KernelWeights | None, peak_bytes: int) -> None:
         """Let the certificate speak of the weights as well: its dual objective bounds the value for all of them."""
-        if result is not None and self.certificate_.convex:
-            certificate = self.certificate_
-            self.certificate_ = replace(certificate, dual=min(result.lower, certificate.dual))
+        certificate = replace(self.certificate_, peak_bytes=peak_bytes)
+        if result is not None and certificate.convex:
+            certificate = replace(certificate, dual=min(result.lower, certificate.dual))
+        self.certificate_ = certificate
 
 
 def plain(model: WeightedTerms, kind: type, **changes: Any) -> Any:
