@@ -123,7 +123,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
     X_train_, y_train_ : ndarray of shape (n_samples, n_features), (n_samples,) or (n_samples, n_targets)
         The rows, and the targets as they were learned (normalised).
     L_ : ndarray of shape (n_samples, n_samples)
-        Lower Cholesky factor of the covariance of the targets.
+        Lower Cholesky factor of the covariance of the targets. Model files of more than 1024 rows do not contain it: it
+        is computed again, in :math:`n^3 / 3` operations, when standard deviations are first requested.
     alpha_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
         Dual coefficients: ``P y``, where P is the inverse of that covariance on what the mean function leaves.
     coef_ : ndarray of shape (p,) or (n_targets, p)
@@ -184,13 +185,14 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
             "theta_": Floats("p"),
             "noise_": Maybe(Number(least=0)),
             "_variances": Floats("n", least=0),
-            "L_": Floats("n, n"),
             "alpha_": LikeThe("y_train_", Either(Floats("n"), Floats("n, t"))),
             "_trend": Maybe(Is(TrendFit)),
             "jitter_": Number(least=0),
             "log_marginal_likelihood_value_": Number(),
             "certificate_": Is(Certificate),
         },
+        # Files of many rows are without it.
+        {"L_": Floats("n, n")},
         parameters={"mean": Word(("zero", "constant", "linear"))},
         rules=(has_full_diagonal("L_"), TARGETS_AND_TREND, theta_fits(lambda m: m.noise_ is not None)),
     )
@@ -416,7 +418,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         IndefiniteKernelError, NumericalError
             If the covariance is not positive definite there.
         """
-        check_is_fitted(self, "L_")
+        check_is_fitted(self, "alpha_")
         if theta is None:
             if eval_gradient:
                 raise ParameterError("a gradient needs theta; pass theta=model.theta_.")

@@ -99,7 +99,8 @@ class Encoder:
 
     def _estimator(self, value: BaseEstimator, path: str, depth: int) -> Node:
         state = {**value.get_params(deep=False), **vars(value)}
-        state.pop(DERIVED.get(type(value), ""), None)
+        for name in (DERIVED.get(type(value), ""), *getattr(value, "_not_in_file", ())):
+            state.pop(name, None)
         fields = {name: self.child(item, f"{path}.{name}", depth) for name, item in state.items()}
         return {"kind": "estimator", "class": self.known.estimators.names[type(value)], "fields": fields}
 

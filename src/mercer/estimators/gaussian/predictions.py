@@ -24,7 +24,7 @@ from mercer.estimators.gaussian.options import function_variance, mean_functions
 from mercer.estimators.shared.base import KernelEstimator, bind_columns
 from mercer.estimators.shared.definiteness import PROCESS, counts_as_definite
 from mercer.estimators.shared.distinct import stacked
-from mercer.estimators.shared.expansion import KernelExpansion, feature_map_of, norm_of, without_noise
+from mercer.estimators.shared.expansion import KernelExpansion, feature_map_of, norm_of, unless_stored, without_noise
 from mercer.estimators.shared.layout import read_only
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.hold import reserve_square
@@ -32,12 +32,15 @@ from mercer.kernels import Kernel
 from mercer.kernels.domain import checked_rows
 from mercer.kernels.inputs import Rows
 from mercer.kernels.plan import diagonal
-from mercer.solvers.gaussian.condition import resume
+from mercer.solvers.gaussian.condition import factor_of, resume
 from mercer.solvers.gaussian.covariance import Covariance, MatrixCovariance
 from mercer.solvers.gaussian.posterior import LeftOut, Posterior, extend
 from mercer.solvers.gaussian.regression import GaussianRegression
 from mercer.solvers.gaussian.trend import Trend, TrendFit
 from mercer.solvers.solution import Certificate
+
+# Files of more rows than this, where the factor is more than 8 MiB, are without it.
+_MOST_STORED = 1024
 
 
 class GaussianPredictions(KernelEstimator):
@@ -53,13 +56,13 @@ class GaussianPredictions(KernelEstimator):
     noise_: float | None
     X_train_: Any
     y_train_: Matrix
-    L_: Matrix
     alpha_: Matrix
     jitter_: float
     log_marginal_likelihood_value_: float
     _trend: TrendFit | None
     _center: Vector | None
     _variances: Vector
+    theta_: Vector
     _y_mean: Matrix
     _y_scale: Matrix
 
@@ -77,15 +80,36 @@ class GaussianPredictions(KernelEstimator):
         self.alpha_ = posterior.alpha.reshape(self.y_train_.shape)
         self._trend = posterior.trend
 
+    @unless_stored
+    def L_(self) -> Matrix:
+        """The factor of the covariance of the targets, computed when it is first needed if a file had no room for it.
+
+        Raises
+        ------
+        MemoryBudgetError
+            If it does not fit the memory budget.
+        """
+        check_is_fitted(self, "alpha_")
+        self.L_ = factor_of(self._problem(self._variances, None), self.theta_, n_jobs=self.n_jobs).T
+        return vars(self)["L_"]
+
+    @property
+    def _not_in_file(self) -> tuple[str, ...]:
+        """Attributes that follow from the others, and are too large for a model file."""
+        return ("L_",) if len(self.alpha_) > _MOST_STORED else ()
+
     @property
     def _posterior(self) -> Posterior:
         # A model file gives L_ back in C order, which is one copy away from what LAPACK reads.
-        return Posterior(np.ascontiguousarray(self.L_.T), self.alpha_.reshape(len(self.alpha_), -1), self._trend)
+        return self._posterior_with(np.ascontiguousarray(self.L_.T))
+
+    def _posterior_with(self, factor: Matrix) -> Posterior:
+        return Posterior(factor, self.alpha_.reshape(len(self.alpha_), -1), self._trend)
 
     @property
     def mean_coef_(self) -> Matrix | None:
         """Coefficients of the mean function, in the units of X and y: a constant, then slopes; None for a mean of 0."""
-        check_is_fitted(self, "L_")
+        check_is_fitted(self, "alpha_")
         if self._trend is None:
             return None
         coefficients = self._trend.transform @ self._trend.coefficients
@@ -114,7 +138,7 @@ class GaussianPredictions(KernelEstimator):
     @property
     def _expansion(self) -> KernelExpansion:
         """The posterior mean but for the mean function, in the units of y."""
-        check_is_fitted(self, "L_")
+        check_is_fitted(self, "alpha_")
         weights = (self.alpha_.reshape(len(self.alpha_), -1) * np.ravel(self._y_scale)).T
         # What White terms are between training rows is noise, and no part of the function.
         return KernelExpansion(without_noise(self.kernel_), self.X_train_, weights, n_jobs=self.n_jobs)
@@ -159,15 +183,15 @@ class GaussianPredictions(KernelEstimator):
                 "at most one of return_std and return_cov can be True; the covariance contains the variances."
             )
         require_observation(observation)
-        if not hasattr(self, "L_"):
+        if not hasattr(self, "alpha_"):
             return self._predict_prior(X, return_std, return_cov, observation)
         X = self._check_X(X, reset=False)
-        posterior, cross = self._posterior, self._cross(X)
-        H = mean_functions(self.mean, X, self._center)
+        cross, H = self._cross(X), mean_functions(self.mean, X, self._center)
         if not (return_std or return_cov):
-            return self._unscaled(posterior.mean(cross, H))
+            # Means need no factor, which may have to be computed first.
+            return self._unscaled(self._posterior_with(np.empty((0, 0))).mean(cross, H))
         self._require_kernel()
-        rows = Rows(X)
+        posterior, rows = self._posterior, Rows(X)
         if return_std:
             prior_variance = self._prior_variance(self.kernel_, rows, observation)
             mean, variance = posterior.moments(cross, prior_variance, H, n_jobs=self.n_jobs)
@@ -241,7 +265,7 @@ class GaussianPredictions(KernelEstimator):
         LeftOut
             A named tuple ``(mean, variance, log_density)`` of arrays of the shape of y.
         """
-        check_is_fitted(self, "L_")
+        check_is_fitted(self, "alpha_")
         targets = self.y_train_.reshape(len(self.y_train_), -1)
         require_observation(observation)
         mean, variance, density = self._posterior.leave_one_out(targets)
@@ -271,7 +295,7 @@ class GaussianPredictions(KernelEstimator):
         DataError
             If the data are not compatible with those of the fit.
         """
-        check_is_fitted(self, "L_")
+        check_is_fitted(self, "alpha_")
         self._require_kernel()
         X, targets = self._more_rows(X, y)
         variances = row_variances(self._new_alpha(alpha), len(targets))

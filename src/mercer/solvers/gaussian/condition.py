@@ -61,6 +61,21 @@ def condition(
     return solution
 
 
+def factor_of(problem: GaussianRegression, theta: Vector, *, n_jobs: int | None = None) -> Matrix:
+    """The factor of :func:`condition` alone, bit for bit.
+
+    Raises
+    ------
+    MemoryBudgetError, IndefiniteKernelError, NumericalError
+        As there.
+    """
+    with threads.workers(n_jobs), ExitStack() as stack:
+        reserve_square(stack, problem.n, 8, "the covariance matrix of the rows and its factor")
+        factored = solve_at(problem, theta, np.empty((problem.n, problem.n))).factor
+        factored.lower()
+    return factored.array
+
+
 def resume(problem: GaussianRegression, array: Matrix, jitter: float) -> Solution[Posterior, ConditionState]:
     """The same from a factor that is at hand, as :class:`~mercer.solvers.gaussian.posterior.Posterior` holds it."""
     start_time = time.perf_counter()
