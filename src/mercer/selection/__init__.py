@@ -1,5 +1,6 @@
 """Choosing among models: searches, solutions along a parameter, and predictions of rows left out."""
 
+from mercer.selection.kernel_search import KernelSearchCV
 from mercer.selection.leave_one_out import LeaveOneOut, leave_one_out
 from mercer.selection.path import Path, svm_path
 from mercer.selection.ridge import RidgePath, ridge_path
@@ -7,6 +8,7 @@ from mercer.selection.search import GridSearchCV, RandomizedSearchCV
 
 __all__ = [
     "GridSearchCV",
+    "KernelSearchCV",
     "LeaveOneOut",
     "Path",
     "RandomizedSearchCV",

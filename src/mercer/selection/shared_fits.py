@@ -75,6 +75,11 @@ class SharedFits:
         """The candidates in the order in which they have to be asked for."""
         return [number for group in self._groups for number in group.numbers]
 
+    def extend(self, groups: list[Group]) -> None:
+        """Add groups, whose candidates will be asked for after all others."""
+        self._groups += groups
+        self.count += len(self._data.folds) * sum(len(group.numbers) for group in groups)
+
     def take(self, candidate: int, positions: Positions) -> Made:
         """Return a fitted estimator, and the function from positions to the rows that it predicts for.
 

@@ -1,0 +1,343 @@
+"""The search without a grid: ranges from the data, from coarse to fine, with bounds on the scores."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer._optional import optional
+from mercer._types import Vector
+from mercer.estimators.shared.base import KernelEstimator
+from mercer.selection.bounds import bound_of_scores
+from mercer.selection.candidates import learner_of, with_parameters
+from mercer.selection.evaluated import Evaluated, Evaluator, prefix_of
+from mercer.selection.fold_rows import Fold, SearchData
+from mercer.selection.search_plan import SearchPlan, Stop
+from mercer.selection.search_spaces import spaces_of
+from mercer.selection.shared_fits import require_square, takes_matrices
+
+
+def _offers(name: str) -> Any:
+    """Whether the best estimator, or before a fit the estimator, has a method."""
+
+    def check(search: KernelSearchCV) -> bool:
+        getattr(getattr(search, "best_estimator_", search.estimator), name)
+        return True
+
+    return check
+
+
+class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
+    """Search over penalties and parameters of kernels without a grid, within a time budget.
+
+    What is searched, and in which ranges, comes from the learner and the data: its penalties (``C``, ``alpha``,
+    ``nu``, ``epsilon``), ``gamma`` of a kernel by name, and every free parameter of a :class:`~mercer.kernels.Kernel`
+    on vectors. Length scales begin around the 0.1 and 0.9 quantiles of the distances between rows, penalties at the
+    size of k(x, x), ``epsilon`` at the spread of the targets. The search goes from a coarse grid in the logarithms to
+    half of half of its spacing around the best, and beyond the range where the best lies at its edge. Fits share
+    their kernel matrices, as in :class:`~mercer.selection.GridSearchCV`.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A learner of Mercer, or a pipeline whose last step is one. Parameters that are not searched keep their values.
+    kernels : list of kernels, optional
+        Values of the learner's ``kernel`` to choose among, for any kind of rows. On rows that are not vectors, only
+        the penalties are searched with each.
+    cv : int, splitter or iterable, default=5
+        Folds, stratified for classifiers.
+    scoring : str or callable, optional
+        The metric; the ``score`` of the estimator by default.
+    time_budget : float, default=60
+        Seconds after which the best candidate so far is taken, its fit to all rows included.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the sample of rows from which ranges are taken. More rows than 400 are sampled.
+    refit : bool, default=True
+        Whether to fit the best candidate to all rows.
+    n_jobs : int, optional
+        Threads; those of ``mercer.config`` by default.
+    verbose : int, default=0
+        Whether to show progress on standard error.
+
+    Attributes
+    ----------
+    best_estimator_, best_params_, best_score_, best_index_, refit_time_
+        The best candidate, and the time of its fit to all rows.
+    cv_results_ : dict of arrays
+        Candidates in the order in which they were first evaluated, with scikit-learn's keys, and
+        ``"lower_test_score"``, ``"upper_test_score"`` and ``"tol"``, the tolerance of the fits (NaN for the
+        estimator's own).
+    bounds_ : ndarray of shape (n_candidates, 2)
+        The interval of each mean score, given the folds; NaN where no bound is known.
+    bounds_reason_ : str
+        Why some bound is not known; empty if all are.
+    certified_ : bool
+        Whether the lower bound of the best candidate is at least the upper bound of every other one.
+    table_ : pandas.DataFrame
+        The results, the best first, made when asked for.
+    stop_reason_ : str
+        Why the search ended: done, certified, budget or interrupted, in words.
+    sharing_ : str
+        What the fits had in common.
+    scorer_, n_splits_, classes_, n_features_in_, feature_names_in_
+        As in scikit-learn's searches.
+
+    Raises
+    ------
+    DataError, ParameterError
+        From ``fit``: no targets, a fold with one class, nothing to search, an invalid argument.
+
+    Notes
+    -----
+    Source of the ranges: Caputo, Sim, Furesjo and Smola (2002), "Appearance-based object recognition using SVMs: which
+    kernel should I use?", as in kernlab's ``sigest``.
+
+    Examples
+    --------
+    >>> from mercer import SVC, KernelSearchCV
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (90, 1))
+    >>> search = KernelSearchCV(SVC(), cv=3, random_state=0).fit(X, abs(X[:, 0]) > 0.4)
+    >>> sorted(search.best_params_), bool(search.best_score_ > 0.9), search.n_splits_
+    (['C', 'gamma'], True, 3)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        kernels: Sequence[Any] | None = None,
+        cv: Any = 5,
+        scoring: Any = None,
+        time_budget: float = 60,
+        random_state: Any = None,
+        refit: bool = True,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.kernels = kernels
+        self.cv = cv
+        self.scoring = scoring
+        self.time_budget = time_budget
+        self.random_state = random_state
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **params: Any) -> Self:
+        """Search, and fit the best candidate to all rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or objects
+            Rows, in any form that the estimator takes.
+        y : array-like
+            Labels or targets.
+        groups : array-like, optional
+            For the splitter.
+        **params : dict
+            ``sample_weight``, for a pipeline with the name of its last step before it.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        DataError, ParameterError
+            If there is nothing to search, or an argument is invalid.
+        """
+        start = time.perf_counter()
+        self._check_parameters()
+        weight = self._weight(params)
+        X, y, weight = indexable(X, y, weight)
+        scorer = check_scoring(self.estimator, scoring=self.scoring)
+        if y is None:
+            raise DataError(
+                f"KernelSearchCV({type(learner_of(self.estimator)).__name__}()) requires y to be passed, but the "
+                "target y is None: candidates are compared by the score of their predictions."
+            )
+        if takes_matrices(self.estimator):
+            require_square(X)
+        data = self._data(X, y, weight, groups)
+        spaces = spaces_of(self.estimator, self.kernels, data, self.random_state)
+        evaluator = Evaluator(self.estimator, data, scorer, self.n_jobs, bound_of_scores(scorer))
+        plan = SearchPlan(spaces, evaluator, float(self.time_budget), start, bool(self.verbose))
+        try:
+            stop = plan.run()
+        finally:
+            evaluator.fits.close()
+        self._take_results(plan, stop, data)
+        self.scorer_ = scorer
+        if self.refit:
+            begin = time.perf_counter()
+            best = with_parameters(self.estimator, self.best_params_)
+            self.best_estimator_ = best.fit(X, y, **params)
+            self.refit_time_ = time.perf_counter() - begin
+            if hasattr(self.best_estimator_, "feature_names_in_"):
+                self.feature_names_in_ = self.best_estimator_.feature_names_in_
+        return self
+
+    def _check_parameters(self) -> None:
+        learner = learner_of(self.estimator)
+        if not isinstance(learner, KernelEstimator):
+            raise ParameterError(
+                f"KernelSearchCV knows the ranges of Mercer's learners, but estimator is {self.estimator!r}. Pass one "
+                "of these, a pipeline whose last step is one, or use GridSearchCV."
+            )
+        budget = self.time_budget
+        if isinstance(budget, bool) or not isinstance(budget, int | float | np.number) or not budget > 0:
+            raise ParameterError(f"time_budget must be a number of seconds above 0, but is {budget!r}.")
+
+    def _weight(self, params: dict[str, Any]) -> Any:
+        prefix = prefix_of(self.estimator)
+        others = sorted(set(params) - {f"{prefix}sample_weight"})
+        if others:
+            raise ParameterError(
+                f"fit of KernelSearchCV takes groups and {prefix}sample_weight besides X and y, but got "
+                f"{', '.join(others)}."
+            )
+        return params.get(f"{prefix}sample_weight")
+
+    def _data(self, X: Any, y: Any, weight: Any, groups: Any) -> SearchData:
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        every = np.arange(n)
+        cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+        splits = cv.split(X, y, groups)
+        folds = tuple(Fold(number, every[train], every[test]) for number, (train, test) in enumerate(splits))
+        return SearchData(X, y, weight, n, folds)
+
+    def _take_results(self, plan: SearchPlan, stop: Stop, data: SearchData) -> None:
+        candidates = plan.candidates
+        best = plan.best
+        if best is None:
+            failed = "\n".join(f"{dict(one.parameters)}: {one.error}" for one in candidates[:5])
+            raise ValueError(f"All {len(candidates)} candidates failed:\n{failed}")
+        errors = [one for one in candidates if one.error]
+        if errors:
+            failed = "\n".join(f"{dict(one.parameters)}: {one.error}" for one in errors[:5])
+            warn_user(f"{len(errors)} of {len(candidates)} candidates failed on some fold:\n{failed}", MercerWarning)
+        self.cv_results_ = _table(candidates)
+        self.n_splits_ = len(data.folds)
+        self.best_index_ = best
+        self.best_params_ = dict(candidates[best].parameters)
+        self.best_score_ = candidates[best].mean
+        self.bounds_ = np.array([one.interval for one in candidates])
+        self.bounds_reason_ = next((one.why for one in candidates if one.why), "")
+        self.certified_ = plan.is_certified
+        self.stop_reason_ = stop.value
+        self.sharing_ = plan.sharing
+
+    @property
+    def table_(self) -> Any:
+        """The candidates as a DataFrame, the best first; needs pandas."""
+        check_is_fitted(self)
+        pandas = optional("pandas", "table_ of KernelSearchCV")
+        columns = {name: values for name, values in self.cv_results_.items() if name != "params"}
+        return pandas.DataFrame(columns).sort_values("rank_test_score", kind="stable", ignore_index=True)
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The classes of the best estimator."""
+        return self._best("classes_").classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns of X."""
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError("KernelSearchCV has no n_features_in_ before a fit with refit=True.")
+        return int(self.best_estimator_.n_features_in_)
+
+    def _best(self, method: str) -> Any:
+        check_is_fitted(self)
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError(
+                f"{method} is available after a fit with refit=True only, but refit is {self.refit!r}."
+            )
+        return self.best_estimator_
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the score of the best estimator, by the metric of the search.
+
+        Parameters
+        ----------
+        X, y
+            Rows and their labels or targets.
+
+        Returns
+        -------
+        float
+        """
+        return float(self.scorer_(self._best("score"), X, y))
+
+    @available_if(_offers("predict"))
+    def predict(self, X: Any) -> Any:
+        """Predictions of the best estimator."""
+        return self._best("predict").predict(X)
+
+    @available_if(_offers("decision_function"))
+    def decision_function(self, X: Any) -> Any:
+        """Decision values of the best estimator."""
+        return self._best("decision_function").decision_function(X)
+
+    @available_if(_offers("predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the best estimator."""
+        return self._best("predict_proba").predict_proba(X)
+
+    @available_if(_offers("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of the probabilities of the best estimator."""
+        return self._best("predict_log_proba").predict_log_proba(X)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "cv_results_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.input_tags.pairwise, tags.input_tags.sparse = inner.input_tags.pairwise, inner.input_tags.sparse
+        tags.array_api_support = False
+        return tags
+
+
+def _table(candidates: Sequence[Evaluated]) -> dict[str, Any]:
+    """The results in scikit-learn's layout."""
+    results: dict[str, Any] = {}
+    for name in ("fit", "score"):
+        seconds = np.array([one.seconds if name == "fit" else one.score_seconds for one in candidates])
+        results[f"mean_{name}_time"], results[f"std_{name}_time"] = seconds.mean(axis=1), seconds.std(axis=1)
+    for name in sorted({name for one in candidates for name in one.parameters}):
+        values = np.empty(len(candidates), dtype=object)
+        values[:] = [one.parameters.get(name) for one in candidates]
+        missing = [name not in one.parameters for one in candidates]
+        results[f"param_{name}"] = np.ma.MaskedArray(values, missing)
+    results["params"] = [dict(one.parameters) for one in candidates]
+    scores = np.array([one.scores for one in candidates])
+    for number, of_fold in enumerate(scores.T):
+        results[f"split{number}_test_score"] = of_fold
+    mean = scores.mean(axis=1)
+    results["mean_test_score"], results["std_test_score"] = mean, scores.std(axis=1)
+    results["rank_test_score"] = _ranks(mean)
+    results["tol"] = np.array([np.nan if one.tol is None else one.tol for one in candidates])
+    bounds = np.array([one.interval for one in candidates])
+    results["lower_test_score"], results["upper_test_score"] = bounds.T
+    return results
+
+
+def _ranks(means: Vector) -> np.ndarray:
+    """The ranks of the means, the least for ties, and the last for those that failed."""
+    known = np.where(np.isnan(means), -np.inf, means)
+    return np.array([1 + int(np.sum(known > value)) for value in known], dtype=np.int32)

@@ -1,0 +1,339 @@
+"""The parameters that a search without a grid tries: their ranges come from the rows and the targets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from mercer._types import Vector
+from mercer.kernels import Kernel, as_kernel
+from mercer.kernels.convert import is_named, read_expression
+from mercer.kernels.parameters import whole_vector
+
+Point = tuple[float, ...]
+"""A value for each axis, as natural logarithms in units of the axis."""
+
+# Rows from which length scales and sizes of the kernel are taken.
+SAMPLE_ROWS = 400
+# Length scales reach from the 0.1 quantile of the distances divided by this to the 0.9 quantile times this.
+_WIDER = 4.0
+# How far a range may be extended where the best value lies at its edge.
+_EXTENSION = 64.0
+_DISTANCES = {"rbf": "sqeuclidean", "laplacian": "cityblock"}
+_SCALES = ("length_scale", "gamma")
+_LENGTH_VALUES = 4
+# Parameters that are whole numbers.
+_WHOLE = ("n_neighbors",)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One parameter in logarithms: the values to begin with, ascending, and the limits of all others.
+
+    ``main`` axes are combined with each other from the start; the others stay at their middle value until the best
+    values of these are known.
+    """
+
+    name: str
+    start: tuple[float, ...]
+    low: float
+    high: float
+    spacing: float
+    main: bool = True
+
+    @property
+    def middle(self) -> float:
+        """The value to begin with alone."""
+        return self.start[(len(self.start) - 1) // 2]
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """A penalty of a learner: its coarse values, in units that data give, and how it depends on the size of k(x, x).
+
+    The parameter is ``value * unit * size ** power``.
+    """
+
+    name: str
+    start: tuple[float, ...]
+    low: float
+    high: float
+    unit: float = 1.0
+    power: float = 0.0
+    main: bool = True
+
+    @property
+    def axis(self) -> Axis:
+        values = tuple(math.log(value) for value in self.start)
+        spacing = values[1] - values[0] if len(values) > 1 else math.log(4.0)
+        return Axis(self.name, values, math.log(self.low), math.log(self.high), spacing, self.main)
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """What is searched with one kernel.
+
+    Parameters
+    ----------
+    prefix : str
+        Of the learner's parameters, in a pipeline.
+    kernel : object
+        The ``kernel`` of the learner.
+    named : bool
+        Whether ``kernel`` itself is a parameter, as one of several.
+    penalties : tuple of Penalty
+    scales : tuple of Axis
+        Of the kernel.
+    rows : object or None
+        A sample of the rows.
+    """
+
+    prefix: str
+    kernel: Any
+    named: bool
+    penalties: tuple[Penalty, ...]
+    scales: tuple[Axis, ...]
+    rows: Any
+    options: Mapping[str, Any]
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """Of the kernel first, then of the learner."""
+        return (*self.scales, *(penalty.axis for penalty in self.penalties))
+
+    def parameters(self, point: Point) -> dict[str, Any]:
+        """Return the parameters of the estimator at a point.
+
+        Parameters
+        ----------
+        point : tuple of float
+
+        Returns
+        -------
+        dict
+            Numbers have four digits.
+        """
+        own, penalties = point[: len(self.scales)], point[len(self.scales) :]
+        chosen: dict[str, Any] = {"kernel": self.kernel} if self.named else {}
+        kernel = self.kernel
+        if self.scales and is_named(self.kernel):
+            chosen["gamma"] = _rounded(math.exp(own[0]))
+        elif self.scales:
+            chosen["kernel"] = kernel = _moved(self._as_kernel({}), self.scales, own)
+        size = self._size(kernel, chosen) if any(penalty.power for penalty in self.penalties) else 1.0
+        for penalty, value in zip(self.penalties, penalties):
+            number = math.exp(value) * penalty.unit * size**penalty.power
+            chosen[penalty.name] = round(number) if penalty.name in _WHOLE else _rounded(number)
+        return {self.prefix + name: value for name, value in chosen.items()}
+
+    def _as_kernel(self, options: Mapping[str, Any]) -> Kernel:
+        return as_kernel(self.kernel, **{**self.options, **options}, X=self.rows)
+
+    def _size(self, kernel: Any, chosen: Mapping[str, Any]) -> float:
+        """The mean of k(x, x); 1 where that cannot be computed."""
+        if self.rows is None:
+            return 1.0
+        if isinstance(kernel, str) and kernel == "precomputed":
+            size = float(np.mean(np.diagonal(np.asarray(self.rows))))
+        else:
+            gamma = {"gamma": chosen["gamma"]} if "gamma" in chosen else {}
+            made = kernel if isinstance(kernel, Kernel) else self._as_kernel(gamma)
+            size = float(np.mean(made.with_data(self.rows).diagonal(self.rows)))
+        return size if 0 < size < np.inf else 1.0
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def scale_axes(kernel: Any, rows: Any, options: Mapping[str, Any]) -> tuple[Axis, ...]:
+    """Return the axes of a kernel over the rows of a sample.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+    rows : ndarray of shape (n, d), other rows, or None
+        Where they are not vectors, nothing of the kernel is searched.
+    options : dict
+        ``gamma``, ``degree`` and ``coef0``.
+
+    Returns
+    -------
+    tuple of Axis
+
+    Examples
+    --------
+    >>> [axis.name for axis in scale_axes("rbf", np.eye(4), {})]
+    ['gamma']
+    >>> from mercer.kernels import RBF, Constant
+    >>> [axis.name for axis in scale_axes(Constant(2.0) * RBF([1.0, 3.0]), np.eye(4)[:, :2], {})]
+    ['length scale', 'left.variance', 'right.length_scale[0]', 'right.length_scale[1]']
+    """
+    if not isinstance(rows, np.ndarray) or rows.ndim != 2 or not len(rows):
+        return ()
+    kernel = read_expression(kernel)
+    if is_named(kernel):
+        return _axis_of_name(kernel, rows, options)
+    if not isinstance(kernel, Kernel):
+        return ()
+    return _axes_of_kernel(kernel, rows)
+
+
+def _axis_of_name(name: str, rows: np.ndarray, options: Mapping[str, Any]) -> tuple[Axis, ...]:
+    if name == "precomputed" or name in ("linear", "cosine", "additive_chi2"):
+        return ()
+    if name in _DISTANCES:
+        low, high = _quantiles(pdist(rows, _DISTANCES[name]))
+        # exp(-gamma d) of the distances d: for the square of a distance, the factors are squared.
+        wider = _WIDER**2 if name == "rbf" else _WIDER
+        return (_spread("gamma", 0.5 / (high * wider), 0.5 * wider / low),)
+    if name == "chi2":
+        return (_spread("gamma", 1.0 / 16.0, 16.0),)
+    if name in ("poly", "polynomial") and not options.get("coef0"):
+        # A factor of the kernel, as the penalty is.
+        return ()
+    middle = 1.0 / _positive(float(np.mean(np.einsum("ij,ij->i", rows, rows))))
+    return (_spread("gamma", middle / 8.0, middle * 8.0),)
+
+
+def _axes_of_kernel(kernel: Kernel, rows: np.ndarray) -> tuple[Axis, ...]:
+    free = [parameter for parameter in kernel.parameters if parameter.free]
+    lengths = [p for p in free if p.transform == "log" and _last(p.name) in _SCALES]
+    axes = []
+    if lengths:
+        low, high = _multiples([p.value for p in lengths], lengths[0].name, lengths[-1].name, rows)
+        axes.append(_spread("length scale", low, high))
+    if len(free) == 1 and lengths:
+        return tuple(axes)
+    several = len(lengths) != len(free) or len(lengths) > 1
+    for parameter in free if several else []:
+        low, high = parameter.bounds
+        if parameter.transform == "log":
+            low, high = math.log(low / parameter.value), math.log(high / parameter.value)
+            axes.append(Axis(parameter.name, (0.0,), min(low, 0.0), max(high, 0.0), math.log(4.0), main=False))
+    return tuple(axes)
+
+
+def _multiples(values: Sequence[float], first: str, last: str, rows: np.ndarray) -> tuple[float, float]:
+    """The range of a factor of all length scales."""
+    one = whole_vector(first) == whole_vector(last) and len(values) in (1, rows.shape[1])
+    if not one or _last(first) == "gamma":
+        return 1.0 / 16.0, 16.0
+    low, high = _quantiles(pdist(rows / np.array(values)))
+    return low / _WIDER, high * _WIDER
+
+
+def _spread(name: str, low: float, high: float) -> Axis:
+    """An axis whose coarse values lie evenly between two values, these included."""
+    start = np.linspace(math.log(low), math.log(high), _LENGTH_VALUES)
+    beyond = math.log(_EXTENSION)
+    spacing = float(start[1] - start[0])
+    return Axis(name, tuple(start.tolist()), float(start[0]) - beyond, float(start[-1]) + beyond, spacing)
+
+
+def _quantiles(distances: Vector) -> tuple[float, float]:
+    """The 0.1 and 0.9 quantiles of the distances that are not 0."""
+    some = distances[np.isfinite(distances) & (distances > 0)]
+    if not len(some):
+        return 1.0, 1.0
+    low, high = np.quantile(some, [0.1, 0.9])
+    # Where a few rows are far from all others, the range would have no end.
+    return max(float(low), 1e-4 * float(high)), float(high)
+
+
+def _moved(kernel: Kernel, scales: Sequence[Axis], point: Sequence[float]) -> Kernel:
+    """The kernel with its free parameters multiplied by what a point says."""
+    free = [parameter for parameter in kernel.parameters if parameter.free]
+    factor = dict(zip((axis.name for axis in scales), point))
+    shared = factor.pop("length scale", 0.0)
+    theta = []
+    for parameter in free:
+        step = factor.get(parameter.name, 0.0)
+        if parameter.transform == "log" and _last(parameter.name) in _SCALES:
+            step += -shared if _last(parameter.name) == "gamma" else shared
+        value = parameter.value if parameter.transform != "log" else _rounded(parameter.value * math.exp(step))
+        theta.append(math.log(value) if parameter.transform == "log" else value)
+    moved: Kernel = kernel.with_theta(np.array(theta))
+    return moved
+
+
+def _last(name: str) -> str:
+    """The name of a parameter in its own part of the kernel, without the number of the column."""
+    return whole_vector(name).rpartition(".")[2]
+
+
+def _positive(value: float) -> float:
+    return value if 0 < value < np.inf else 1.0
+
+
+def penalties_of(learner: Any, y: Any, weight: Vector | None) -> tuple[Penalty, ...]:
+    """Return the penalties of a learner that are numbers, in units of the targets and weights.
+
+    Parameters
+    ----------
+    learner : estimator
+    y : array or None
+        Targets.
+    weight : ndarray or None
+        Of the rows.
+
+    Returns
+    -------
+    tuple of Penalty
+
+    Examples
+    --------
+    >>> from mercer import SVR, KernelRidge
+    >>> [(penalty.name, penalty.unit) for penalty in penalties_of(SVR(), np.array([0.0, 4.0]), None)]
+    [('C', 2.0), ('epsilon', 2.0)]
+    >>> penalties_of(KernelRidge(alpha="loo"), np.array([0.0, 4.0]), None)
+    ()
+    """
+    numbers = {name: value for name, value in learner.get_params(deep=False).items() if _is_number(value)}
+    spread = _spread_of(y)
+    heavy = 1.0 if weight is None else _positive(float(np.mean(weight)))
+    found = []
+    if "C" in numbers:
+        unit = spread if "epsilon" in numbers or "quantiles" in learner.get_params(deep=False) else 1.0
+        found.append(Penalty("C", (0.1, 1.0, 10.0, 100.0, 1000.0), 1e-4, 1e6, unit / heavy, -1.0))
+    if "alpha" in numbers:
+        found.append(Penalty("alpha", (1e-4, 1e-3, 1e-2, 1e-1, 1.0), 1e-10, 1e4, heavy, 1.0))
+    if "nu" in numbers:
+        most = _largest_nu(y) if "C" not in numbers else 0.9
+        start = tuple(most * share for share in (0.05, 0.1, 0.2, 0.4, 0.8))
+        found.append(
+            Penalty("nu", start if "C" not in numbers else (0.4,), 0.005 * most, most, main="C" not in numbers)
+        )
+    if "epsilon" in numbers and "C" in numbers:
+        found.append(Penalty("epsilon", (0.1,), 1e-4, 1.0, spread, main=False))
+    if "n_neighbors" in numbers:
+        found.append(Penalty("n_neighbors", (2.0, 4.0, 8.0, 16.0, 32.0), 1.0, 256.0))
+    return tuple(found)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_)
+
+
+def _spread_of(y: Any) -> float:
+    """The standard deviation of targets; 1 for labels, and where all are equal."""
+    values = np.asarray(y)
+    if values.dtype.kind not in "iuf" or not values.size:
+        return 1.0
+    spread = np.asarray(values, dtype=np.float64).std(axis=0)
+    return _positive(float(np.mean(spread)))
+
+
+def _largest_nu(y: Any) -> float:
+    """The largest nu for which every pair of classes has a solution, with room for folds."""
+    labels = np.asarray(y)
+    counts = np.unique(labels, return_counts=True)[1] if labels.ndim == 1 and labels.size else np.array([1, 1])
+    if len(counts) < 2:
+        return 0.9
+    return 0.9 * 2.0 * float(counts.min()) / float(counts.min() + counts.max())
