@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from harness import Row, data_folder, seconds_of, tell
 from mercer import SVC, GridSearchCV, KernelRidge
+from search_objects import graphs, strings
 from svm_data import SETTINGS, load, read, some_rows
 
 try:
@@ -111,7 +112,13 @@ def support_vector_machines() -> dict[str, Any]:
     return peers
 
 
-CASES: dict[str, Callable[[Path], list[Row]]] = {"covtype": covtype, "ridge": ridge, "several": several_sets}
+CASES: dict[str, Callable[[Path], list[Row]]] = {
+    "covtype": covtype,
+    "ridge": ridge,
+    "several": several_sets,
+    "strings": strings,
+    "graphs": graphs,
+}
 
 
 def run() -> list[Row]:

@@ -40,6 +40,9 @@ def test_rows_are_picked_as_from_an_array(rows: list[Any], data: Any) -> None:
     assert list(whole[index]) == [whole[i] for i in index]
     assert list(whole[start:stop]) == list(whole)[start:stop]
     assert list(whole[mask]) == [item for item, chosen in zip(whole, mask, strict=True) if chosen]
+    before = whole[index].keys()
+    whole.keys()
+    assert np.array_equal(whole[index].keys(), before) and np.array_equal(whole[mask].keys(), whole.keys()[mask])
     assert list(whole[start:stop].joined(whole[index])) == [*list(whole)[start:stop], *(whole[i] for i in index)]
 
 

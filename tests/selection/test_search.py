@@ -38,6 +38,7 @@ from mercer import (
     RandomizedSearchCV,
 )
 from mercer._errors import DataError
+from mercer.data.strings import Strings
 from mercer.engine.memory import track
 from mercer.kernels import RBF, Matern, Spectrum, White, product_of
 from search_cases import both, curve, three_classes, two_classes
@@ -339,6 +340,30 @@ def test_each_kernel_reads_rows_in_its_own_way() -> None:
     pipeline = Pipeline([("scale", to_frame), ("svc", SVC(kernel=kernels[2]))])
     ours, _ = both(GridSearchCV(pipeline, {"svc__C": [0.1, 1.0]}, cv=THREE), frame, y)
     assert ours.sharing_.startswith("3 kernel matrices")
+
+
+@pytest.mark.parametrize("form", ["list", "array", "column", "table", "pipeline"])
+def test_objects_are_read_once(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice(list("abc" if i % 2 else "bcd"), 12)) for i in range(40)]
+    words[3] = words[5]
+    y = np.arange(40) % 2
+    column = pd.DataFrame({"t": words})
+    X = {"list": words, "array": np.array(words), "column": column, "pipeline": column}.get(form, column.assign(a=y))
+    kernels = [Spectrum(2).normalized(), Spectrum(3).normalized()]
+    if form == "table":
+        kernels = [product_of({"t": kernel, "a": RBF(1.0)}) for kernel in kernels]
+    steps = ColumnTransformer([("same", "passthrough", ["t"])], verbose_feature_names_out=False)
+    model = make_pipeline(steps.set_output(transform="pandas"), SVC()) if form == "pipeline" else SVC()
+    prefix = "svc__" if form == "pipeline" else ""
+    grid = {f"{prefix}kernel": kernels, f"{prefix}C": [0.1, 1.0, 10.0]}
+    times: list[str] = []
+    read = Strings.read
+    monkeypatch.setattr(Strings, "read", staticmethod(lambda item: times.append(item) or read(item)))
+    search = GridSearchCV(model, grid, cv=THREE, refit=False).fit(X, y)
+    # Steps of a pipeline transform the rows anew for each fold.
+    assert len(times) == len(words) * (3 if form == "pipeline" else 1)
+    both(search, X, y)
 
 
 def test_fits_with_a_kernel_of_their_own_share_nothing() -> None:

@@ -163,7 +163,11 @@ class Objects(abc.ABC):
         """The item at a position; for a slice, positions or a mask the rows there."""
         if isinstance(index, (int, np.integer)):
             return self.items[index]
-        return type(self)(self.items[index])
+        part = type(self)(self.items[index])
+        known = self._cache.get("keys")
+        if known is not None:
+            part._cache["keys"] = known[index]
+        return part
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Objects):
@@ -223,8 +227,14 @@ class Objects(abc.ABC):
 
     def keys(self) -> NDArray[np.uint64]:
         """Return a number for each row, (n,); equal rows have the same number in every process."""
+        keys: NDArray[np.uint64] = self.keep("keys", self._keys)
+        return keys
+
+    def _keys(self) -> NDArray[np.uint64]:
         digests = b"".join(hashlib.blake2b(f, digest_size=8).digest() for f in self.fingerprints())
-        return np.frombuffer(digests, np.dtype("<u8")).astype(np.uint64)
+        keys = np.frombuffer(digests, np.dtype("<u8")).astype(np.uint64)
+        keys.setflags(write=False)
+        return keys
 
     def same(self, other: Objects) -> NDArray[np.bool_]:
         """Whether each row equals the row of another container at the same position.

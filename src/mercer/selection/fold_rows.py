@@ -15,6 +15,8 @@ from sklearn.pipeline import Pipeline
 
 from mercer._optional import optional
 from mercer._types import Positions
+from mercer.data.columns import MixedRows
+from mercer.data.objects import Objects
 from mercer.estimators.svm.copies import tells_rows_apart
 from mercer.gram import Gram
 from mercer.gram.evaluated import EvaluatedGram
@@ -165,7 +167,12 @@ def untransformed(data: SearchData, learner: Any, n_jobs: int | None) -> list[Fo
     place[used] = np.arange(len(used))
     rows = learner.checked_rows(data.X if len(used) == data.n else take_rows(data.X, used))
     matrices = FoldMatrices(rows, n_jobs)
-    return [FoldRows(matrices, take_rows(data.X, fold.train), place[fold.train], place) for fold in data.folds]
+    folds = [(fold, place[fold.train]) for fold in data.folds]
+    if not isinstance(rows, (Objects, MixedRows)):
+        return [FoldRows(matrices, take_rows(data.X, fold.train), fitted, place) for fold, fitted in folds]
+    # Reading objects takes longer than many fits, and so does the search for equal ones, which compares their keys.
+    rows.keys()
+    return [FoldRows(matrices, rows[fitted], fitted, place) for _, fitted in folds]
 
 
 def transformed(data: SearchData, pipeline: Pipeline, fold: Fold, n_jobs: int | None) -> FoldRows:
@@ -185,6 +192,8 @@ def transformed(data: SearchData, pipeline: Pipeline, fold: Fold, n_jobs: int | 
             rows = stacked(rows, again)
             scored[fold.train] = n + m + np.arange(n)
     matrices = FoldMatrices(pipeline.steps[-1][1].checked_rows(rows), n_jobs)
+    if isinstance(matrices.rows, (Objects, MixedRows)):
+        train = matrices.rows[:n]
     return FoldRows(matrices, train, np.arange(n), scored)
 
 

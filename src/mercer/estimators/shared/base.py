@@ -176,7 +176,7 @@ class KernelEstimator(BaseEstimator):
             return
         self._warn_of_unused()
         kernel = self._make_kernel(X, self.gamma if gamma is None else gamma)
-        names = getattr(self, "feature_names_in_", None)
+        names = X.names if isinstance(X, MixedRows) else getattr(self, "feature_names_in_", None)
         self.kernel_ = bind_columns(kernel, None if names is None else tuple(names)).with_data(X)
         judge_kernel(self, kernel, intercept)
         # A search may end elsewhere, and looks again there.
