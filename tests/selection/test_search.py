@@ -37,7 +37,7 @@ from mercer import (
     NuSVR,
     RandomizedSearchCV,
 )
-from mercer._errors import DataError
+from mercer._errors import DataError, MercerWarning
 from mercer.data.strings import Strings
 from mercer.engine.memory import track
 from mercer.kernels import RBF, Matern, Spectrum, White, product_of
@@ -507,3 +507,40 @@ def test_a_search_is_pickled_without_the_rows() -> None:
     search = GridSearchCV(SVC(), {"C": [0.01, 1.0]}).fit(X, y)
     copy = pickle.loads(pickle.dumps(search))
     assert copy.score(X, y) == search.score(X, y) and copy.best_params_ == search.best_params_
+
+
+def test_a_candidate_that_fails_leaves_the_matrices_of_others() -> None:
+    X, y = two_classes()
+    grid = {"class_weight": [None, {0: -1.0}, "balanced"], "gamma": [0.01, 0.1], "C": [0.1, 1.0]}
+    ours, _ = both(GridSearchCV(SVC(), grid, cv=THREE), X, y)
+    assert ours.sharing_.startswith("2 kernel matrices")
+
+
+def test_candidates_that_fail_are_named_where_nothing_is_shared() -> None:
+    X, y = curve(40)
+    search = GridSearchCV(GaussianProcessRegressor(RBF(1.0), optimizer=None), {"alpha": [0.1, -1.0]}, cv=2)
+    with pytest.warns(MercerWarning, match=r"1 of 2 candidates failed.*\n\{'alpha': -1.0\}"):
+        search.fit(X, y)
+
+
+@pytest.mark.parametrize("budget", ["20KB", "60KB", "200KB"])
+def test_no_room_beside_shared_matrices(budget: str) -> None:
+    X, y = curve(60)
+    grid = {"alpha": [0.1, 1.0], "gamma": [0.1, 1.0, 2.0]}
+    peer = GridSearchCV(KernelRidge(kernel="rbf"), grid, cv=THREE).fit(X, y)
+    with mercer.config(memory=budget), track() as account:
+        ours = GridSearchCV(KernelRidge(kernel="rbf"), grid, cv=THREE, return_train_score=True, refit=False).fit(X, y)
+    assert np.isfinite(peer.cv_results_["mean_test_score"]).all() and account.reserved == 0
+    scores = ours.cv_results_["mean_test_score"]
+    np.testing.assert_allclose(scores, peer.cv_results_["mean_test_score"], rtol=1e-9)
+
+
+def test_solvers_that_need_few_rows_of_a_large_matrix_share_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = two_classes()
+    monkeypatch.setattr(SVC, "most_shared_rows", 100)
+    ours, _ = both(GridSearchCV(SVC(), {"C": [0.1, 1.0, 10.0]}, cv=THREE, return_train_score=True), X, y)
+    assert ours.sharing_.startswith("0 kernel matrices evaluated for 9 fits; 3 paths along C")
+    # Those of objects take long.
+    words = ["abc" * (i % 7) + "b" * (i % 5) for i in range(120)]
+    search = GridSearchCV(SVC(kernel=Spectrum(2).normalized()), {"C": [0.1, 1.0]}, cv=2)
+    assert search.fit(words, np.arange(120) % 2).sharing_.startswith("1 kernel matrices")

@@ -139,3 +139,18 @@ def compact(gram: GramMatrix, stack: ExitStack) -> GramMatrix:
     with np.errstate(over="ignore"):
         entries = whole_matrix(gram, single)
     return EvaluatedGram({single: PrecomputedGram(entries), double: gram.astype(double)}, gram.dtype)
+
+
+def gathered(gram: EvaluatedGram, stack: ExitStack) -> EvaluatedGram:
+    """Return a part of a stored matrix with its entries side by side, for many products; itself if they do not fit.
+
+    Parameters
+    ----------
+    gram : EvaluatedGram
+    stack : ExitStack
+        Keeps the memory reserved until it is closed.
+    """
+    dtype, _ = reserve_whole(gram.shape, stack, {gram.dtype: 0})
+    if dtype is None or gram.stored_array() is not None:
+        return gram
+    return EvaluatedGram({dtype: PrecomputedGram(gram.block(), symmetric=False)}, dtype)

@@ -17,6 +17,7 @@ from mercer._optional import optional
 from mercer._types import Positions
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
+from mercer.engine.tiles import TILE
 from mercer.estimators.svm.copies import tells_rows_apart
 from mercer.gram import Gram
 from mercer.gram.evaluated import EvaluatedGram
@@ -75,11 +76,18 @@ class FoldMatrices:
         self._locks: dict[Kernel, threading.Lock] = {}
         self._in_use: set[Kernel] = set()
         self._lock = threading.Lock()
+        # Whether there is no room for a matrix beside what fits need.
+        self._is_full = False
         self.count = 0
         """Matrices evaluated so far."""
 
-    def matrix(self, kernel: Kernel) -> EvaluatedGram | None:
-        """Return the matrix of all rows, or None if it does not fit the memory budget."""
+    def matrix(self, kernel: Kernel, most: float = np.inf) -> EvaluatedGram | None:
+        """Return the matrix of all rows, or None if it does not fit the memory budget.
+
+        For more rows than ``most``, only kernels whose entries are expensive have one.
+        """
+        if self._is_full or (len(self) > most and not self._is_expensive(kernel)):
+            return None
         with self._lock:
             self._in_use.add(kernel)
             lock = self._locks.setdefault(kernel, threading.Lock())
@@ -94,6 +102,14 @@ class FoldMatrices:
                 self.count += gram is not None
         return known[0]
 
+    def __len__(self) -> int:
+        return int(self.rows.shape[0])
+
+    def _is_expensive(self, kernel: Kernel) -> bool:
+        """Whether an entry takes much longer to compute than to read."""
+        gram = Gram(kernel, self.rows)
+        return gram.expensive or gram.tile < TILE
+
     def begin(self) -> None:
         """Begin another set of fits: matrices that they do not ask for may be dropped."""
         with self._lock:
@@ -103,6 +119,11 @@ class FoldMatrices:
         """Drop all matrices."""
         self.begin()
         self._drop_unused()
+
+    def give_up(self) -> None:
+        """Drop all matrices, and evaluate no other: fits find no room beside one."""
+        self._is_full = True
+        self.close()
 
     def _drop_unused(self) -> None:
         with self._lock:
@@ -116,13 +137,14 @@ class TrainingMatrices:
 
     matrices: FoldMatrices
     train: Positions
+    most: float = np.inf
 
     def matrix(self, kernel: Kernel) -> GramMatrix | None:
         """Return the part for the training rows."""
         # A row that a fold has twice is two rows, and in the matrix of all rows it is one.
         if tells_rows_apart(kernel) and len(np.unique(self.train)) < len(self.train):
             return None
-        whole = self.matrices.matrix(kernel)
+        whole = self.matrices.matrix(kernel, self.most)
         return None if whole is None else whole.restrict(self.train, self.train)
 
 
@@ -145,15 +167,15 @@ class FoldRows:
     fitted: Positions
     scored: Positions
 
-    @property
-    def source(self) -> TrainingMatrices:
-        """Where a fit finds its kernel matrices."""
-        return TrainingMatrices(self.matrices, self.fitted)
+    def source(self, most: float) -> TrainingMatrices:
+        """Return where a fit finds its kernel matrices; ``most`` as for :meth:`FoldMatrices.matrix`."""
+        return TrainingMatrices(self.matrices, self.fitted, most)
 
     def served(self, model: Any) -> Made:
         """Return a fitted learner with the rows to predict for: kernel values, where the matrix exists."""
+        kernel = model.kernel_
         # In a prediction, a training row is as new as any other.
-        whole = None if tells_rows_apart(model.kernel_) else self.matrices.matrix(model.kernel_)
+        whole = None if tells_rows_apart(kernel) else self.matrices.matrix(kernel, model.most_shared_rows)
         if whole is None:
             return model, lambda positions: self.matrices.rows[self.scored[positions]]
         values = whole.astype(self.matrices.dtype)

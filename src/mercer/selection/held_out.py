@@ -10,14 +10,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
+from mercer.selection.answers import ON_ROWS
+
 if TYPE_CHECKING:
     from mercer.selection.shared_fits import SharedFits
 
 CANDIDATE = "candidate no."
 """The parameter that says which candidate of the search it is. No estimator has one of this name, and users read it."""
-_ON_ROWS = frozenset(
-    {"predict", "predict_proba", "predict_log_proba", "decision_function", "score", "score_samples", "transform"}
-)
 
 
 class HeldOut(BaseEstimator):
@@ -58,7 +57,7 @@ class HeldOut(BaseEstimator):
         if name.startswith("__") or "estimator" not in vars(self):
             raise AttributeError(name)
         fitted = vars(self).get("fitted_")
-        if name not in _ON_ROWS:
+        if name not in ON_ROWS:
             return getattr(self.estimator if fitted is None else fitted, name)
         if fitted is None:
             return getattr(self.estimator, name)

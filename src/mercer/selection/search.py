@@ -16,7 +16,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer.selection.answers import AskedMethods
 from mercer.selection.candidates import Parameters, can_share, groups_of, learner_of, with_parameters
+from mercer.selection.failures import failures, naming_failures
 from mercer.selection.fold_rows import Fold, SearchData
 from mercer.selection.held_out import CANDIDATE, HeldOut
 from mercer.selection.shared_fits import SharedFits, require_square, takes_matrices
@@ -65,7 +67,8 @@ class _SharingSearch:
         if reason:
             self._check_names()
             self.sharing_ = f"nothing: {reason}"
-            super().fit(X, y, **params)  # type: ignore[misc]
+            with naming_failures(self):
+                super().fit(X, y, **params)  # type: ignore[misc]
             return self
         self._check_metric()
         candidates = self._candidates()
@@ -83,18 +86,18 @@ class _SharingSearch:
         if is_classifier(self.estimator):
             _check_classes(y, folds)
         data = SearchData(X, y, weight, n, folds, bool(self.return_train_score))
-        fits = SharedFits(data, groups, self.n_jobs, bool(self.verbose))
+        fits = SharedFits(data, groups, self.n_jobs, bool(self.verbose), AskedMethods(self.scoring, data))
         try:
             inner = self._score_all(fits, candidates, splits, data, params)
         except Exception as error:
             if fits.errors:
-                error.add_note(_failures(fits, candidates))
+                error.add_note(failures(_texts(fits), candidates))
             raise
         finally:
             fits.close()
         self._take_results(inner, fits, candidates)
         if fits.errors:
-            warn_user(_failures(fits, candidates), MercerWarning)
+            warn_user(failures(_texts(fits), candidates), MercerWarning)
         self.sharing_ = _description(fits, groups)
         self._refit(X, y, params)
         return self
@@ -170,6 +173,8 @@ class _SharingSearch:
         seconds = np.array([[fits.seconds[c, f] for f in range(inner.n_splits_)] for c in range(len(candidates))])
         results["mean_fit_time"] += seconds.mean(axis=1)
         results["std_fit_time"] = seconds.std(axis=1)
+        of_predictions = [[fits.score_seconds[c, f] for f in range(inner.n_splits_)] for c in range(len(candidates))]
+        results["mean_score_time"] += np.mean(of_predictions, axis=1)
         keys = list(inner.cv_results_)
         keys.remove(f"param_{CANDIDATE}")
         results["params"] = list(candidates)
@@ -218,12 +223,9 @@ def _check_classes(y: Any, folds: Iterable[Fold]) -> None:
             )
 
 
-def _failures(fits: SharedFits, candidates: Sequence[Parameters]) -> str:
-    """Which candidates failed, by name, and why."""
-    shown = [f"{dict(candidates[number])}: {error}" for number, error in sorted(fits.errors.items())[:5]]
-    others = [f"and {len(fits.errors) - 5} more"] if len(fits.errors) > 5 else []
-    head = f"{len(fits.errors)} of {len(candidates)} candidates failed on some fold and have error_score there:"
-    return "\n".join([head, *shown, *others])
+def _texts(fits: SharedFits) -> dict[int, str]:
+    """Why candidates failed."""
+    return {number: str(error) for number, error in fits.errors.items()}
 
 
 def _description(fits: SharedFits, groups: Sequence[Any]) -> str:

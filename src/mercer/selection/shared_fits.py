@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from mercer.engine import settings, threads
 from mercer.engine.progress import Progress
 from mercer.estimators.shared.weights import kernel_of_fit
 from mercer.kernels import Kernel
+from mercer.selection.answers import Answered, ScoredRows
 from mercer.selection.candidates import Group, can_share, learner_of
 from mercer.selection.fold_rows import (
     Fold,
@@ -33,6 +35,8 @@ from mercer.selection.fold_rows import (
 
 # Folds of several groups are dealt to the threads together, so that none waits long for the last one.
 _TASKS_A_THREAD = 4
+# From so many fits with one kernel on, its values for the rows to predict for are copied side by side.
+_SEVERAL = 3
 
 
 class SharedFits:
@@ -47,10 +51,23 @@ class SharedFits:
         Threads.
     verbose : bool
         Whether to show progress.
+    asked : callable, optional
+        Names the methods that will be asked of a fit of an estimator. Their results for the rows that are scored are
+        then computed with the fit, which is not kept.
     """
 
-    def __init__(self, data: SearchData, groups: list[Group], n_jobs: int | None, verbose: bool) -> None:
+    def __init__(
+        self,
+        data: SearchData,
+        groups: list[Group],
+        n_jobs: int | None,
+        verbose: bool,
+        asked: Callable[[Any], tuple[str, ...]] | None = None,
+    ) -> None:
         self._data, self._groups, self._n_jobs = data, groups, n_jobs
+        self._asked = asked
+        # What will be asked of the fits of each group.
+        self._methods: dict[Group, tuple[str, ...]] = {}
         # Folds may have the same training rows, and differ in the others.
         self._numbers: dict[bytes, list[int]] = {}
         for fold in data.folds:
@@ -69,6 +86,8 @@ class SharedFits:
         """Time of each candidate on each fold; of those that were fitted together, an equal share."""
         self.errors: dict[int, Exception] = {}
         """The last error of each candidate that failed."""
+        self.score_seconds: dict[tuple[int, int], float] = {}
+        """Time of the predictions that were made with the fits."""
 
     @property
     def order(self) -> list[int]:
@@ -124,6 +143,7 @@ class SharedFits:
             some.append(self._groups[self._next])
             self._next += 1
         self._prepare(some)
+        self._methods = {group: () if self._asked is None else self._asked(group.estimator) for group in some}
         tasks = [(group, fold) for group in some for fold in folds]
         threads.run([partial(self._fit, group, fold) for group, fold in tasks], self._n_jobs)
         for group, fold in tasks:
@@ -145,12 +165,12 @@ class SharedFits:
             for learner in map(learner_of, shared):
                 kernel, *others = (self._kernel(learner, fold) for fold in self._data.folds)
                 if kernel is not None and all(other == kernel for other in others):
-                    self._evaluate(next(iter(every)), kernel)
+                    self._evaluate(next(iter(every)), kernel, learner.most_shared_rows)
 
     @staticmethod
-    def _evaluate(matrices: FoldMatrices, kernel: Kernel) -> None:
+    def _evaluate(matrices: FoldMatrices, kernel: Kernel, most: float) -> None:
         try:
-            matrices.matrix(kernel)
+            matrices.matrix(kernel, most)
         except Exception:  # Each candidate meets it again in its own fit, which reports it.
             matrices.close()
 
@@ -192,10 +212,28 @@ class SharedFits:
         except Exception as error:
             made = [error] * len(group.numbers)
         seconds = (time.perf_counter() - begin) / len(group.numbers)
-        for number, one in zip(group.numbers, made):
-            self.seconds[number, fold.number] = seconds
-            self._ready[number, fold.number] = one
+        with ExitStack() as stack:
+            rows = ScoredRows(fold, self._data, len(made) >= _SEVERAL, stack)
+            for position, one in enumerate(made):
+                self.seconds[group.numbers[position], fold.number] = seconds
+                self._keep(group, position, fold, one, rows)
         self._progress.advance(len(group.numbers))
+
+    def _keep(self, group: Group, position: int, fold: Fold, made: Made | Exception, rows: ScoredRows) -> None:
+        """Keep the predictions of a fit, or the fit itself where it is not known what will be asked."""
+        key, begin = (group.numbers[position], fold.number), time.perf_counter()
+        names = self._methods[group]
+        if names and not isinstance(made, Exception):
+            answers = rows.answers(made, names)
+            if answers is not None:
+                again = partial(self._fit_again, group, position, fold)
+                made = Answered(made[0], answers, fold, again).made()
+        self._ready[key] = made
+        self.score_seconds[key] = time.perf_counter() - begin
+
+    def _fit_again(self, group: Group, position: int, fold: Fold) -> Made:
+        """Return a fit that was dropped."""
+        return self._fit_alone(_estimator(group, position), fold)
 
     def _fit_together(self, group: Group, fold: Fold) -> list[Made]:
         rows = None
@@ -204,12 +242,12 @@ class SharedFits:
         # Without rows, a path is one over the rows as they are given.
         given = not isinstance(group.estimator, Pipeline) or len(group.estimator.steps) == 1
         if rows is None and not (group.along and given):
-            return [self._fit_alone(estimator, fold) for estimator in _estimators(group)]
+            return [self._fit_alone(_estimator(group, n), fold) for n in range(len(group.numbers))]
         learner = clone(learner_of(group.estimator))
         y, options = self._data.targets(fold)
         train = _training_rows(learner, self._data.X, fold) if rows is None else rows.train
         if rows is not None:
-            learner.take_matrices_from(rows.source)
+            learner.take_matrices_from(rows.source(learner.most_shared_rows))
         if group.along:
             different = sorted(set(group.values))
             fitted = learner.fit_along(group.along, different, train, y, options.get("sample_weight"))
@@ -223,20 +261,34 @@ class SharedFits:
         return [rows.served(model.take_matrices_from(None)) for model in models]
 
     def _fit_apart(self, group: Group, fold: Fold) -> None:
-        """Fit the candidates of a group that failed, each from scratch, with all memory and all threads.
+        """Fit the candidates of a group that failed, each from scratch, with all threads.
 
-        Which of them fails, each then says for itself; what found no room beside shared matrices and other folds may
-        find it now; and no candidate fails because another one was fitted beside it.
+        Which of them fails, each then says for itself, and no candidate fails because of another one. What found no
+        room beside shared matrices and other folds may find it now: then there are none from here on.
         """
-        for matrices in {rows.matrices for rows in self._rows if rows is not None}:
-            matrices.close()
-        for number, estimator in zip(group.numbers, _estimators(group), strict=True):
+        for position, number in enumerate(group.numbers):
             begin = time.perf_counter()
+            made: Made | Exception
             try:
-                self._ready[number, fold.number] = self._fit_alone(estimator, fold)
+                made = self._fit_with_room(group, position, fold)
             except Exception as reason:
-                self._ready[number, fold.number] = reason
+                made = reason
             self.seconds[number, fold.number] = time.perf_counter() - begin
+            with ExitStack() as stack:
+                self._keep(group, position, fold, made, ScoredRows(fold, self._data, False, stack))
+
+    def _fit_with_room(self, group: Group, position: int, fold: Fold) -> Made:
+        every = {rows.matrices for rows in self._rows if rows is not None}
+        failed = isinstance(self._ready[group.numbers[position], fold.number], MemoryError)
+        if not failed:
+            try:
+                return self._fit_alone(_estimator(group, position), fold)
+            except MemoryError:
+                if not every:
+                    raise
+        for matrices in every:
+            matrices.give_up()
+        return self._fit_alone(_estimator(group, position), fold)
 
     def _fit_alone(self, estimator: Any, fold: Fold) -> Made:
         """Fit an estimator that shares nothing."""
@@ -252,13 +304,12 @@ def _name(positions: Positions) -> bytes:
     return np.asarray(positions, dtype=np.intp).tobytes()
 
 
-def _estimators(group: Group) -> list[Any]:
-    """The estimator of each candidate of a group, not fitted."""
-    estimators = [clone(group.estimator) for _ in group.numbers]
+def _estimator(group: Group, position: int) -> Any:
+    """The estimator of a candidate of a group, not fitted."""
+    estimator = clone(group.estimator)
     if group.along:
-        for estimator, value in zip(estimators, group.values, strict=True):
-            learner_of(estimator).set_params(**{group.along: value})
-    return estimators
+        learner_of(estimator).set_params(**{group.along: group.values[position]})
+    return estimator
 
 
 def _is_precomputed(estimator: Any) -> bool:

@@ -74,6 +74,9 @@ class KernelEstimator(BaseEstimator):
     _matrices: MatrixSource | None = None
     # Whether ``fit`` takes all its kernel values from ``_gram`` of all its rows, and predicts from kernel values alone.
     shares_matrices: ClassVar[bool] = False
+    # For more rows a search evaluates no matrix for several fits, unless entries are expensive: solvers that need few
+    # rows of K compute these faster than a search stores all.
+    most_shared_rows: ClassVar[float] = np.inf
     # What becomes of an indefinite kernel; None for a learner that needs no definiteness.
     _if_indefinite: ClassVar[Policy | None] = STATIONARY
     _fitted = Fitted(

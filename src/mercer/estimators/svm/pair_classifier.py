@@ -53,6 +53,7 @@ from mercer.solvers.solution import Certificate
 from mercer.solvers.svm.pair_answers import Certificates, PairAnswers
 from mercer.solvers.svm.pair_problem import PairMachine
 from mercer.solvers.svm.pairwise import solve_pairs, solve_pairs_along
+from mercer.solvers.svm.smo import STORED
 
 
 class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
@@ -83,6 +84,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     _probB: Vector
     _fitted = PAIRS
     shares_matrices = True
+    most_shared_rows = STORED
 
     feature_map_ = property(feature_map_of)
     coef_ = property(coef_of)

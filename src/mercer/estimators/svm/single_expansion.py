@@ -32,6 +32,7 @@ from mercer.gram.protocol import GramMatrix
 from mercer.solvers import evaluate
 from mercer.solvers.solution import Certificate
 from mercer.solvers.svm.box_qp import BoxQP
+from mercer.solvers.svm.smo import STORED
 from mercer.solvers.svm.solver import Start
 from mercer.solvers.svm.warm_starts import WarmStarts, feasible, outward
 
@@ -69,6 +70,7 @@ class SingleExpansion(KernelEstimator, ABC):
     intercept_: Vector
     certificate_: Certificate
     shares_matrices = True
+    most_shared_rows = STORED
     # Leads from fit to fit along a path over the same rows, weights and kernel.
     _warm_starts: WarmStarts | None = None
     _fitted = Fitted(

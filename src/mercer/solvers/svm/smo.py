@@ -52,7 +52,7 @@ from mercer.solvers.svm.whole_matrix import on_whole_matrix
 # Up to this size the whole matrix is one block, and the working set is everything.
 WHOLE = 2048
 # Up to this size all of a stored matrix is one block: its rows are read where they lie.
-_STORED = 8192
+STORED = 8192
 # Up to this size steps cost next to nothing, and the answer is made as exact as float64 allows.
 EXACT = 512
 EXACT_TOL = 1e-11
@@ -260,7 +260,7 @@ class _Solver:
     def _attempt(self, dtype: type[np.floating], point: Iterate, tol: float) -> None:
         """One solve in the precision ``dtype``."""
         n = len(point.beta)
-        stored = self.gram.stored_as(dtype) if n <= _STORED else None
+        stored = self.gram.stored_as(dtype) if n <= STORED else None
         if stored is not None:
             self._whole(stored, point, tol, self.limit)
             nbytes, self.storage = 0, as_it_is(self.gram.astype(dtype))
