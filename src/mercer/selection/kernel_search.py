@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from mercer.selection.bounds import bound_of_scores
 from mercer.selection.candidates import learner_of, with_parameters
 from mercer.selection.evaluated import Evaluated, Evaluator, prefix_of
 from mercer.selection.fold_rows import Fold, SearchData
+from mercer.selection.search_log import LoggedEvaluator, SearchLog, identity
 from mercer.selection.search_plan import SearchPlan, Stop
 from mercer.selection.search_spaces import spaces_of
 from mercer.selection.shared_fits import require_square, takes_matrices
@@ -68,6 +70,9 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         Threads; those of ``mercer.config`` by default.
     verbose : int, default=0
         Whether to show progress on standard error.
+    log : str or Path, optional
+        A file with a line for each candidate. A search with the same data and arguments, other than the budget, takes
+        candidates from it, and so goes on where an earlier one was stopped or killed.
 
     Attributes
     ----------
@@ -123,6 +128,7 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         refit: bool = True,
         n_jobs: int | None = None,
         verbose: int = 0,
+        log: str | Path | None = None,
     ) -> None:
         self.estimator = estimator
         self.kernels = kernels
@@ -133,6 +139,7 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.refit = refit
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.log = log
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, **params: Any) -> Self:
         """Search, and fit the best candidate to all rows.
@@ -172,11 +179,15 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         data = self._data(X, y, weight, groups)
         spaces = spaces_of(self.estimator, self.kernels, data, self.random_state)
         evaluator = Evaluator(self.estimator, data, scorer, self.n_jobs, bound_of_scores(scorer))
-        plan = SearchPlan(spaces, evaluator, float(self.time_budget), start, bool(self.verbose))
+        log = self._open_log(data)
+        evaluates = evaluator if log is None else LoggedEvaluator(evaluator, log, len(data.folds))
+        plan = SearchPlan(spaces, evaluates, float(self.time_budget), start, bool(self.verbose))
         try:
             stop = plan.run()
         finally:
             evaluator.fits.close()
+            if log is not None:
+                log.close()
         self._take_results(plan, stop, data)
         self.scorer_ = scorer
         if self.refit:
@@ -198,6 +209,12 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         budget = self.time_budget
         if isinstance(budget, bool) or not isinstance(budget, int | float | np.number) or not budget > 0:
             raise ParameterError(f"time_budget must be a number of seconds above 0, but is {budget!r}.")
+
+    def _open_log(self, data: SearchData) -> SearchLog | None:
+        if self.log is None:
+            return None
+        settings = {"kernels": self.kernels, "scoring": self.scoring, "random_state": self.random_state}
+        return SearchLog.open(self.log, identity(self.estimator, data, settings))
 
     def _weight(self, params: dict[str, Any]) -> Any:
         prefix = prefix_of(self.estimator)

@@ -10,8 +10,9 @@ from enum import Enum
 import numpy as np
 
 from mercer.selection.coarse_to_fine import CoarseToFine
-from mercer.selection.evaluated import Evaluated, Evaluator
+from mercer.selection.evaluated import Evaluated
 from mercer.selection.ranges import Point, Space
+from mercer.selection.search_log import Evaluates
 
 
 class Stop(Enum):
@@ -39,7 +40,7 @@ class SearchPlan:
     """
 
     spaces: Sequence[Space]
-    evaluator: Evaluator
+    evaluator: Evaluates
     budget: float
     start: float
     verbose: bool
