@@ -17,6 +17,7 @@ CLASSES: dict[str, type] = {}
 
 _CLASSIFICATION, _REGRESSION = "classification", "regression"
 MODELS: dict[str, dict[str, str]] = {
+    "auto": {_CLASSIFICATION: "mercer.TabularClassifier", _REGRESSION: "mercer.TabularRegressor"},
     "svc": {_CLASSIFICATION: "mercer.SVC"},
     "nu-svc": {_CLASSIFICATION: "mercer.NuSVC"},
     "logistic": {_CLASSIFICATION: "mercer.KernelLogisticRegression"},
@@ -29,7 +30,11 @@ MODELS: dict[str, dict[str, str]] = {
     "gp": {_REGRESSION: "mercer.GaussianProcessRegressor", _CLASSIFICATION: "mercer.GaussianProcessClassifier"},
     "neighbors": {_REGRESSION: "mercer.KernelNeighborsRegressor", _CLASSIFICATION: "mercer.KernelNeighborsClassifier"},
 }
-"""Estimators by the name that ``--model`` gives them and the task; the first model of a task is its default."""
+"""Estimators by the name that ``--model`` gives them and the task.
+
+``auto`` is the default for tables of numbers, categories, dates and text; for other data, and where an option is given
+that ``auto`` does not have, it is the first other model of the task.
+"""
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,8 @@ class CommandLine:
         Whether a linear kernel in few columns needs no kernel matrix.
     advised : bool, default=True
         Whether advice of a simpler kernel keeps the learner.
+    raw : bool, default=False
+        Whether the learner encodes the columns of a table itself, whose kinds are its parameter ``kinds``.
     choice : callable, optional
         What the fit chose, in words; None for nothing.
     without_certificate : callable, optional
@@ -74,6 +81,7 @@ class CommandLine:
     frugal: str = ""
     low_rank: bool = False
     advised: bool = True
+    raw: bool = False
     choice: Callable[[Any], str | None] = lambda _: None
     without_certificate: Callable[[Any], str] = lambda model: (
         f"{type(model).__name__} gives none: it has no attribute certificate_."

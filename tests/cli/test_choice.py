@@ -33,7 +33,7 @@ def _straight(n=150, d=40):
 
 
 def test_penalty_and_width_are_chosen_by_folds(capsys):
-    report = run_json(capsys, "fit", "sample:moons")
+    report = run_json(capsys, "fit", "sample:moons", "--model", "svc")
     assert "by 5 folds on 400 rows" in report["chosen"]
     assert f"C={report['parameters']['C']:.4g}" in report["chosen"]
     assert f"gamma={report['parameters']['gamma']:.4g}" in report["chosen"]
@@ -50,7 +50,7 @@ def test_the_choice_is_that_of_the_seed_and_takes_a_sample_of_many_rows(capsys):
     # One row of a class of its own, which any sample keeps.
     label[7] = 3
     np.savez("many.npz", X=X, y=label)
-    reports = [run_json(capsys, "fit", "many.npz", "--no-refit") for _ in range(2)]
+    reports = [run_json(capsys, "fit", "many.npz", "--no-refit", "--model", "svc") for _ in range(2)]
     assert reports[0]["chosen"] == reports[1]["chosen"]
     rows = int(reports[0]["chosen"].partition("folds on ")[2].split()[0])
     assert 995 <= rows <= 1005
@@ -99,8 +99,8 @@ def test_a_linear_model_that_does_better_is_said_with_what_to_try(capsys, target
 
 
 def test_no_advice_where_the_fit_is_the_best(capsys):
-    assert run_json(capsys, "fit", "sample:circles")["advice"] is None
-    assert run_json(capsys, "fit", "sample:circles", "--test-size", "0")["advice"] is None
+    assert run_json(capsys, "fit", "sample:circles", "--model", "svc")["advice"] is None
+    assert run_json(capsys, "fit", "sample:circles", "--model", "svc", "--test-size", "0")["advice"] is None
 
 
 def test_a_constant_answer_that_does_better_is_said(capsys):

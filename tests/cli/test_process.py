@@ -114,7 +114,7 @@ def test_version(tmp_path):
 
 
 def test_from_data_to_predictions(tmp_path):
-    fitted = _run("fit", "sample:iris", "--json", cwd=tmp_path)
+    fitted = _run("fit", "sample:iris", "--model", "svc", "--json", cwd=tmp_path)
     assert (fitted.returncode, len(fitted.stdout.splitlines())) == (0, 1)
     assert json.loads(fitted.stdout)["scores"]["SVC"]["accuracy"] > 0.9
     predicted = _run("predict", "iris.mercer", "sample:iris", cwd=tmp_path)
@@ -207,7 +207,7 @@ def test_the_first_line_comes_before_anything_heavy_is_loaded(tmp_path, argument
 def test_a_fit_loads_what_it_uses_and_leaves_the_packages_out_of_collections(tmp_path):
     others = ("sklearn.cluster", "sklearn.gaussian_process", "mercer.solvers.gaussian", "mercer.estimators.kernel_pca")
     code = (
-        "import gc, sys; from mercer.cli import main; code = main(['fit', 'sample:iris', '--json'])\n"
+        "import gc, sys; from mercer.cli import main; code = main(['fit', 'sample:iris', '--model', 'svc', '--json'])\n"
         f"loaded = [m for m in {others!r} if m in sys.modules]\n"
         "print(loaded, gc.isenabled(), gc.get_freeze_count() > 100_000, file=sys.stderr); sys.exit(code)"
     )

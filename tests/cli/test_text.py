@@ -180,7 +180,7 @@ def _fails(capsys, arguments, *words):
             ["--text", "note", "--text", "share", "--kernel", KERNEL],
             ["several columns hold them: 'note', 'share'. Choose one"],
         ),
-        (["--drop", "age", "--drop", "share"], ["no column to learn from", "pass --text note"]),
+        (["--drop", "age", "--drop", "share", "-m", "svc"], ["no column to learn from", "pass --text note"]),
         (["--text", "note", "--kernel", "Spectrum(0)"], ["length must be"]),
     ],
 )

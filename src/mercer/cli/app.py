@@ -130,7 +130,13 @@ def fit(
     ] = None,
     task: Annotated[str | None, typer.Option(metavar="classification|regression", help=_TASK)] = None,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", metavar="|".join(MODELS), help="By default the task decides.")
+        str | None,
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="|".join(MODELS),
+            help="By default auto for tables, without a choice to make, and else the first other one of the task.",
+        ),
     ] = None,
     kernel: Annotated[
         str | None,
@@ -147,7 +153,10 @@ def fit(
     ] = "standard",
     impute: Annotated[
         str | None,
-        typer.Option(metavar="mean|median|most_frequent", help="Fill in missing values; by default they are an error."),
+        typer.Option(
+            metavar="mean|median|most_frequent",
+            help="Fill in missing values, which auto takes as they are and other models do not.",
+        ),
     ] = None,
     drop: Drop = None,
     text: Annotated[
@@ -183,7 +192,8 @@ def fit(
             min=2,
             metavar="N",
             show_default=False,
-            help="Fit on at most N rows, drawn at random; by default all, and 10000 of more than 20000 for ridge.",
+            help="Fit on at most N rows, drawn at random; by default all, but of more than 20000 so many for auto "
+            "and 10000 for ridge.",
         ),
     ] = None,
     seed: Annotated[
@@ -229,7 +239,11 @@ def fit(
 
 
 @app.command(
-    epilog=_examples("mercer predict houses.mercer new.csv --out prices.csv", "mercer predict iris.mercer sample:iris")
+    epilog=_examples(
+        "mercer predict houses.mercer new.csv --out prices.csv",
+        "mercer predict houses.mercer new.csv --interval 0.9",
+        "mercer predict iris.mercer sample:iris --probabilities",
+    )
 )
 def predict(
     model: Model,
@@ -244,6 +258,18 @@ def predict(
             show_default=False,
         ),
     ] = None,
+    interval: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            show_default=False,
+            help="Of numbers, also an interval for each row that contains a new observation with this probability, as "
+            "in 0.9; models auto and gp.",
+        ),
+    ] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="Of classes, also the probability of each; auto, logistic, gpc.")
+    ] = False,
     drop: Drop = None,
     axes: Axes = None,
     memory: Memory = None,
@@ -252,7 +278,7 @@ def predict(
     json: Json = False,
 ) -> None:
     """Predict the target for the rows of a table."""
-    options = UseOptions(model, data, drop or [], axes, out, memory, n_jobs, quiet, json)
+    options = UseOptions(model, data, drop or [], axes, out, memory, n_jobs, quiet, json, interval, probabilities)
     check_use(options)
     Printer(quiet, json).begin(f"Reading the model {model} and the rows of {data} ...")
     _work("use").predict(options)

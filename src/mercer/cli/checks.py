@@ -69,6 +69,11 @@ def check_use(options: UseOptions) -> None:
             raise ParameterError(
                 f"--out {options.out}: predictions are written as {', '.join(PREDICTIONS)}; name such a file."
             )
+    if options.interval is not None and not 0 < options.interval < 1:
+        raise ParameterError(
+            f"--interval must be between 0 and 1, but is {options.interval:g}; it is the share of new observations "
+            "that the intervals are to contain, as in --interval 0.9."
+        )
     _check_means(options)
     check_begins(options.model)
     check_source(options.data)

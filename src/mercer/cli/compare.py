@@ -86,12 +86,17 @@ def _next(options: FitOptions, job: Job) -> str | None:
     variant = replace(options, kernel=simple, settings=settings)
     if options.kernel == simple or options.kernel == "Linear()":
         model = "logistic" if job.target.task == "classification" else "ridge"
-        if options.model == model or (options.model is None and model == "ridge"):
+        if job.model == model:
             return None
         variant = replace(variant, model=model)
-    elif options.model is not None and not usage(options.model, job.target.task).advised:
+    elif options.model is not None and not _is_advised(options.model, job.target.task):
         variant = replace(variant, model=None)
     return command_line(variant)
+
+
+def _is_advised(model: str, task: str) -> bool:
+    use = usage(model, task)
+    return use.advised and not use.raw
 
 
 def command_line(options: FitOptions) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,14 +17,14 @@ from mercer.cli.choose import choose
 from mercer.cli.compare import advice
 from mercer.cli.hold_out import hold_out
 from mercer.cli.job import Job
-from mercer.cli.learners import learner, usage
+from mercer.cli.learners import choose_model, learner, usage
 from mercer.cli.options import FitOptions, parse_settings
-from mercer.cli.plain_features import features
+from mercer.cli.plain_features import features, features_of_columns
 from mercer.cli.report import outcome, plan, process_peak
 from mercer.cli.scores import baseline_scores, scores
 from mercer.cli.show import Printer
 from mercer.cli.size import choose_size
-from mercer.data.encoding import TableEncoder
+from mercer.data.raw_table import RawTable
 from mercer.data.readers import read_table
 from mercer.data.roles import VERBATIM
 from mercer.data.table import Table
@@ -35,6 +36,9 @@ from mercer.estimators.table_kernels import columns_of, default_kernel, place
 from mercer.kernels.convert import NAMES
 from mercer.kernels.parse import parse_kernel
 
+# The least number of rows that max_rows of a learner of tables may be.
+_FEWEST = 10
+
 
 def fit(options: FitOptions) -> None:
     """Read, encode, hold out, fit, score, print, and write the model."""
@@ -45,13 +49,7 @@ def fit(options: FitOptions) -> None:
     with config(memory=options.memory, n_jobs=options.n_jobs):
         table = _read(options)
         job = _prepare(table, options, parameters)
-        model = TableModel(
-            learner(options.model, job.target.task, parameters, options.seed),
-            options.normalize,
-            options.impute,
-            job.target.name,
-            job.schema.roles or None,
-        )
+        model = table_model(job, options, parameters)
         report = plan(job, options)
         printer.planned(report)
         size = choose_size(options, job)
@@ -73,6 +71,15 @@ def fit(options: FitOptions) -> None:
         model.report_ = report
         persistence.save(model, out)
     printer.fitted({**report, "file": str(out), "file_bytes": out.stat().st_size})
+
+
+def table_model(job: Job, options: FitOptions, parameters: Mapping[str, Any]) -> TableModel:
+    """Return the unfitted model of a job."""
+    estimator = learner(job.model, job.target.task, parameters, options.seed)
+    if usage(job.model, job.target.task).raw and options.rows is not None and options.rows >= _FEWEST:
+        # More than it takes by default.
+        estimator.set_params(max_rows=options.rows)
+    return TableModel(estimator, options.normalize, options.impute, job.target.name, job.schema.roles or None)
 
 
 def _scored(
@@ -131,16 +138,20 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any]) -> J
     if task is None and options.model is not None and len(MODELS[options.model]) == 1:
         task = next(iter(MODELS[options.model]))
     target = read_target(values, name, task, table.locate)
-    encoder = TableEncoder(options.normalize, options.impute, table.roles)
-    schema = encoder.check(columns, source=table.source, locate=table.locate)
-    by_default = None if "kernel" in parameters else default_kernel(schema)
-    if by_default is not None:
-        parameters["kernel"] = 1.0 * by_default if usage(options.model, target.task).scaled else by_default
-    kernel = place(parameters.get("kernel", "rbf"), schema)
-    schema = schema.only(columns_of(kernel, schema), "the kernel does not compare it")
+    model, why = choose_model(options, table, target.task, parameters)
+    trial = TableModel(learner(model, target.task, parameters, options.seed), options.normalize, options.impute)
+    trial.roles = table.roles
+    schema = trial.encoder().check(columns, source=table.source, locate=table.locate)
+    use, by_default = usage(model, target.task), None
+    if not use.raw:
+        by_default = None if "kernel" in parameters else default_kernel(schema)
+        if by_default is not None:
+            parameters["kernel"] = 1.0 * by_default if use.scaled else by_default
+        kernel = place(parameters.get("kernel", "rbf"), schema)
+        schema = schema.only(columns_of(kernel, schema), "the kernel does not compare it")
     # Remembered, so that new tables may have these columns too.
     schema = replace(schema, left_out={**schema.left_out, **dict.fromkeys(options.drop, "--drop")})
-    return Job(columns, target, schema, by_default, *hold_out(target, options.test_size, options.seed))
+    return Job(columns, target, schema, by_default, *hold_out(target, options.test_size, options.seed), model, why)
 
 
 def _scores(model: TableModel, job: Job) -> dict[str, dict[str, float]]:
@@ -150,5 +161,8 @@ def _scores(model: TableModel, job: Job) -> dict[str, dict[str, float]]:
     test_rows = job.rows(job.test)
     mine = scores(task, y[job.test], model.predict(test_rows))
     rows = model.encoder_.transform(job.rows(job.train)), model.encoder_.transform(test_rows)
-    X, X_test, what = features(*rows)
+    if isinstance(model.encoder_, RawTable):
+        X, X_test, what = features_of_columns(model.estimator_.encoder_, *rows)
+    else:
+        X, X_test, what = features(*rows)
     return {type(model.estimator_).__name__: mine, **baseline_scores(task, X, y[job.train], X_test, y[job.test], what)}

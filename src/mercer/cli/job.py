@@ -16,7 +16,8 @@ from mercer.kernels import Kernel
 class Job:
     """The columns, the target, the schema of all rows, and the row numbers of the training and the held-out part.
 
-    ``default_kernel`` is the kernel for the roles of the columns if the user names none.
+    ``default_kernel`` is the kernel for the roles of the columns if the user names none. ``model`` is the name of the
+    learner, and ``why`` says in words why it was chosen.
     """
 
     columns: Any
@@ -25,6 +26,8 @@ class Job:
     default_kernel: Kernel | None
     train: np.ndarray
     test: np.ndarray
+    model: str
+    why: str
 
     def rows(self, positions: np.ndarray) -> Any:
         """Return some rows of the columns."""

@@ -8,35 +8,80 @@ from typing import Any
 from mercer._errors import ParameterError
 from mercer._registered import MODELS, CommandLine, command_line_of, model_class
 from mercer.cli.checks import wrong_task
+from mercer.cli.options import FitOptions
+from mercer.data.roles import ROLES
+from mercer.data.table import Table
 from mercer.data.words import closest_names
 from mercer.kernels import RBF
 
+AUTO = "auto"
+"""The model that reads tables itself."""
+
 
 def default_model(task: str) -> str:
-    """Return the default model of a task.
+    """Return the model of a task where ``auto`` is not used.
 
     >>> default_model("regression")
     'ridge'
     """
-    return next(model for model, tasks in MODELS.items() if task in tasks)
+    return next(model for model, tasks in MODELS.items() if task in tasks and model != AUTO)
 
 
-def usage(name: str | None, task: str) -> CommandLine:
-    """Return how the command line uses the learner that ``--model``, or by default the task, names.
+def choose_model(options: FitOptions, table: Table, task: str, parameters: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the name of the model for a table and a task, and why, in words; empty if the user chose it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = Table(pd.DataFrame({"age": [20.0, None]}), "a table")
+    >>> choose_model(FitOptions("a.csv"), table, "regression", {})
+    ('auto', 'the default for a table')
+    >>> choose_model(FitOptions("a.csv", kernel="rbf"), table, "regression", {"kernel": "rbf"})
+    ('ridge', 'the default for a regression with --kernel')
+    """
+    if options.model is not None:
+        return options.model, ""
+    why = _why_not_auto(options, table, task, parameters)
+    if not why:
+        return AUTO, "the default for a table"
+    return default_model(task), f"the default for a {task} {why}"
+
+
+def _why_not_auto(options: FitOptions, table: Table, task: str, parameters: Mapping[str, Any]) -> str:
+    """What ``auto`` cannot use, in words that follow the name of the task; empty if there is nothing."""
+    if table.is_sparse:
+        return "on numbered columns"
+    if table.roles:
+        return f"on {' and '.join(dict.fromkeys(ROLES[role].kind for role in table.roles.values()))}"
+    given = {
+        "kernel": options.kernel is not None,
+        "impute": options.impute is not None,
+        "normalize": options.normalize != "standard",
+    }
+    for option, is_given in given.items():
+        if is_given:
+            return f"with --{option}"
+    settings = [name for name in parameters if name != "n_jobs"]
+    # Asked last, because it loads the class.
+    own = model_class(AUTO, task)().get_params() if settings else ()
+    return next((f"with --set {name}" for name in settings if name not in own), "")
+
+
+def usage(name: str, task: str) -> CommandLine:
+    """Return how the command line uses the learner of that name.
 
     Raises
     ------
     ParameterError
         If the model does not fit the task.
     """
-    name = name or default_model(task)
     if task not in MODELS[name]:
         raise wrong_task(name, task)
     return command_line_of(model_class(name, task))
 
 
-def learner(name: str | None, task: str, parameters: Mapping[str, Any], seed: int) -> Any:
-    """Return the estimator that ``--model``, or by default the task, names, with its parameters.
+def learner(name: str, task: str, parameters: Mapping[str, Any], seed: int) -> Any:
+    """Return the estimator of that name, with its parameters.
 
     Raises
     ------
@@ -44,15 +89,22 @@ def learner(name: str | None, task: str, parameters: Mapping[str, Any], seed: in
         If the model does not fit the task, or lacks a parameter.
     """
     use = usage(name, task)
-    estimator = model_class(name or default_model(task), task)()
+    estimator = model_class(name, task)()
+    if use.raw and "kernel" in parameters:
+        raise ParameterError(
+            f"the model {name} learns its kernel itself; leave --kernel out, or choose another model, such as "
+            f"--model {default_model(task)}."
+        )
     names = [parameter for parameter in estimator.get_params(deep=False) if parameter != "kernel"]
     for parameter in parameters:
         if parameter not in names and parameter != "kernel":
             matches = closest_names(parameter, names, 2)
             offer = f"did you mean {' or '.join(matches)}?" if matches else f"its parameters are {', '.join(names)}."
             raise ParameterError(f"{type(estimator).__name__} has no parameter {parameter!r}; {offer}")
-    # KernelRidge alone is linear by default, as in scikit-learn; the comparison with a linear model stands below.
-    defaults: dict[str, Any] = {"kernel": 1.0 * RBF(1.0) if use.scaled else "rbf", **use.parameters}
+    defaults: dict[str, Any] = dict(use.parameters)
+    if not use.raw:
+        # KernelRidge alone is linear by default, as in scikit-learn; the comparison with a linear model stands below.
+        defaults = {"kernel": 1.0 * RBF(1.0) if use.scaled else "rbf", **defaults}
     if use.seeded:
         defaults["random_state"] = seed
     return estimator.set_params(**{**defaults, **parameters})

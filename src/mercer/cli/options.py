@@ -49,6 +49,8 @@ class UseOptions:
     n_jobs: int | None = None
     quiet: bool = False
     json: bool = False
+    interval: float | None = None
+    probabilities: bool = False
 
 
 def roles_of_columns(**columns: list[str] | None) -> dict[str, str]:

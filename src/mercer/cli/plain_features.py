@@ -9,6 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
+from mercer.data.column_encoder import ColumnEncoder
+from mercer.data.column_features import NumberColumn
 from mercer.data.columns import MixedRows
 from mercer.data.graphs import Graphs
 from mercer.data.series import Series
@@ -52,6 +54,36 @@ def features(rows: Any, more: Any) -> tuple[Any, Any, str]:
         return np.zeros((len(rows), 0)), np.zeros((len(more), 0)), ""
     X, Z = (sp.hstack(side, format="csr", dtype=np.float64) for side in zip(*pairs, strict=True))
     return X, Z, f" on {' and '.join(dict.fromkeys(kinds))}" if kinds else ""
+
+
+def features_of_columns(encoder: ColumnEncoder, frame: Any, more: Any) -> tuple[Any, Any, str]:
+    """Return two tables as matrices for linear models: standardised numbers, and indicators of all else.
+
+    Parameters
+    ----------
+    encoder : ColumnEncoder
+        Fitted to ``frame`` or to a sample of it.
+    frame, more : pandas.DataFrame
+    """
+    X, Z, what = features(encoder.transform(frame), encoder.transform(more))
+    scored = [
+        place
+        for place, column in enumerate(encoder.columns_)
+        if isinstance(column, NumberColumn) and len(column.values)
+    ]
+    if not scored:
+        return X, Z, what
+    names = [encoder.names_[place] for place in scored]
+    numbers, others = (side[names].to_numpy(dtype=np.float64) for side in (frame, more))
+    mean, deviation = np.nanmean(numbers, axis=0), np.nanstd(numbers, axis=0)
+    deviation[~(deviation > 0)] = 1.0
+    # The first feature of a column of numbers is its normal score; a linear model sees the number itself.
+    scores = [int(np.flatnonzero(encoder.sources_ == place)[0]) for place in scored]
+    rest = np.setdiff1d(np.arange(X.shape[1]), scores)
+    stack = sp.hstack if sp.issparse(X) else np.hstack
+    sides = [(numbers, X), (others, Z)]
+    X, Z = (stack([np.nan_to_num((side - mean) / deviation), more[:, rest]]) for side, more in sides)
+    return X, Z, what
 
 
 def _of_texts(mine: Strings, its: Strings) -> _Features | None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from mercer._registered import command_line_of
 from mercer.cli.job import Job
+from mercer.cli.learners import usage
 from mercer.cli.options import FitOptions
 from mercer.data.schema import NO_VALUE
 from mercer.estimators.table import TableModel
@@ -21,26 +22,33 @@ from mercer.solvers.solution import Certificate
 
 def plan(job: Job, options: FitOptions) -> dict[str, Any]:
     """Return a description of the data as plain values, stored with the outcome in the model file."""
-    schema = job.schema
+    schema, use = job.schema, usage(job.model, job.target.task)
     return {
         "data": options.data if options.data.startswith("sample:") else Path(options.data).name,
         "rows": {"all": len(job.target.values), "fitted": len(job.train), "held_out": len(job.test)},
         "refitted": options.refit and len(job.test) > 0,
         "columns": schema.describe(),
         "left_out": dict(schema.left_out),
-        "missing": {
-            name: int(job.columns[name].isna().sum()) for name, its in schema.categories.items() if NO_VALUE in its
-        },
+        "missing": _missing(job),
         "target": job.target.name,
         "task": job.target.task,
         "why": job.target.why,
-        "normalize": options.normalize,
+        "model_why": job.why,
+        "normalize": "model" if use.raw else options.normalize,
         "impute": options.impute,
         "encoded_columns": schema.encoded_columns,
         "roles": schema.roles,
         "seed": options.seed,
         "versions": {"mercer": importlib.metadata.version("mercer"), "python": platform.python_version()},
     }
+
+
+def _missing(job: Job) -> dict[str, int]:
+    """How many entries are missing in each column that may have gaps."""
+    raw = usage(job.model, job.target.task).raw
+    names = job.schema.kinds if raw else [n for n, its in job.schema.categories.items() if NO_VALUE in its]
+    counts = {name: int(job.columns[name].isna().sum()) for name in names}
+    return {name: count for name, count in counts.items() if count}
 
 
 def outcome(model: TableModel, chosen: str | None) -> dict[str, Any]:
@@ -57,6 +65,7 @@ def outcome(model: TableModel, chosen: str | None) -> dict[str, Any]:
     return {
         "model": type(estimator).__name__,
         "kernel": repr(model.kernel_),
+        "relevance": _relevance(model),
         "parameters": {name: _plain(value) for name, value in parameters.items()},
         "chosen": chosen,
         "classes": [_plain(label) for label in getattr(model, "classes_", [])],
@@ -64,6 +73,15 @@ def outcome(model: TableModel, chosen: str | None) -> dict[str, Any]:
         "certificate_text": use.without_certificate(estimator) if certificate is None else certificate.explain(),
         "support_vectors": None if support is None else len(support),
     }
+
+
+def _relevance(model: TableModel) -> dict[str, float]:
+    """The columns in the order of their relevance, if the learner has one."""
+    relevance = getattr(model.estimator_, "relevance_", None)
+    if relevance is None:
+        return {}
+    order = np.argsort(-relevance, kind="stable")
+    return {model.encoder_.feature_names_[place]: float(relevance[place]) for place in order}
 
 
 def _plain(value: Any) -> Any:

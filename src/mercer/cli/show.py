@@ -133,7 +133,7 @@ class Printer:
             ("data", f"{report['data']}: {_rows(rows['all'])}, {report['columns']}"),
             ("target", f"{report['target']}: {report['task']}, because {report['why']}"),
             *[("left out", f"{name} ({why}{_hint(name, why)})") for name, why in report["left_out"].items()],
-            *[("missing", f"{name}: {_rows(n)}, a category of its own") for name, n in report["missing"].items()],
+            *[("missing", _gaps(name, n, report)) for name, n in _first(report["missing"])],
             ("encoding", _encoding(report)),
         ]
         self._facts(None, facts)
@@ -142,10 +142,17 @@ class Printer:
         # The parameters that decide most are shown: how strong the penalty is, and the kernel.
         parameters = report["parameters"]
         penalties = [f", {name}={parameters[name]}" for name in ("C", "alpha") if name in parameters]
-        kernel = re.sub(r"\d+\.\d{5,}", lambda number: f"{float(number[0]):.4g}", report["kernel"])
+        kernel = re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.4g}", report["kernel"])
+        kernel = re.sub(r"\[([^]]+)\]", _shortened, kernel)
         facts = [("model", f"{report['model']}{''.join(penalties)}, kernel {kernel}")]
+        if report["model_why"]:
+            facts.append(("because", f"it is {report['model_why']}"))
         if report["chosen"]:
             facts.append(("chosen", report["chosen"]))
+        if report["relevance"]:
+            shares = [f"{name} {share:.2f}" for name, share in _first(report["relevance"])]
+            more = len(report["relevance"]) - len(shares)
+            facts.append(("relevance", ", ".join(shares) + (f" and {more} more columns" if more else "")))
         self._facts(None, facts)
 
     def _scores(self, report: Mapping[str, Any]) -> None:
@@ -210,6 +217,25 @@ def _hint(name: str, why: str) -> str:
     return f"; to compare it letter by letter: --text {shlex.quote(name)}" if why.startswith("text,") else ""
 
 
+def _first(values: Mapping[str, Any], most: int = 8) -> list[tuple[str, Any]]:
+    return list(values.items())[:most]
+
+
+def _gaps(name: str, count: int, report: Mapping[str, Any]) -> str:
+    what = "value" if report["normalize"] == "model" else "category"
+    return f"{name}: {_rows(count)}, a {what} of its own"
+
+
+def _shortened(entries: re.Match[str]) -> str:
+    """A list with many entries as its first three and their number.
+
+    >>> re.sub(r"\\[([^]]+)\\]", _shortened, "RBF([1, 2, 3, 4, 5])")
+    'RBF([1, 2, 3, ... of 5])'
+    """
+    parts = entries[1].split(", ")
+    return entries[0] if len(parts) <= 4 else f"[{', '.join(parts[:3])}, ... of {len(parts)}]"
+
+
 def _rows(count: int) -> str:
     return f"{count} row" if count == 1 else f"{count} rows"
 
@@ -225,6 +251,8 @@ def _fitted_on(report: Mapping[str, Any]) -> str:
 
 
 def _encoding(report: Mapping[str, Any]) -> str:
+    if report["normalize"] == "model":
+        return "by the model: normal scores of numbers, indicators of categories and gaps, parts of dates"
     words = {
         "standard": "numbers to mean 0 and variance 1",
         "minmax": "numbers to the range [0, 1]",

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mercer._errors import MemoryBudgetError
+from mercer._registered import CommandLine
 from mercer.cli.compare import command_line
 from mercer.cli.job import Job
-from mercer.cli.learners import default_model, usage
+from mercer.cli.learners import usage
 from mercer.cli.options import FitOptions
 from mercer.engine.memory import budget, describe
 from mercer.kernels.vector.dot import Linear
 
 _SAMPLE = 10_000
 _MANY_ROWS = 50_000
+# Rows below which a sample of a table is not worth a fit.
+_FEWEST = 50
 
 
 @dataclass(frozen=True)
@@ -33,12 +36,14 @@ def choose_size(options: FitOptions, job: Job) -> Size:
         If the requested learner would exceed the budget on the requested rows; the message says what would fit.
     """
     task, n = job.target.task, len(job.target.values if options.refit else job.train)
-    name, use = options.model or default_model(task), usage(options.model, task)
+    name, use = job.model, usage(job.model, task)
     if options.rows is not None:
         n = min(n, options.rows)
     if use.low_rank and _is_low_rank(options, job):
         return Size(options.rows, f"Fitting on {n} rows (a linear kernel, for which no kernel matrix is made) ...")
     room = None if use.pair_bytes is None else _most_rows(use.pair_bytes)
+    if use.raw:
+        return _size_of_tables(use, n, room or n, options)
     most = use.most_rows if options.model is None and options.rows is None else None
     if most is not None and n > min(most, room or most):
         count = min(_SAMPLE, room or _SAMPLE)
@@ -56,6 +61,28 @@ def choose_size(options: FitOptions, job: Job) -> Size:
             f"({command_line(variant)}), or all of them with --model {use.frugal}."
         )
     return Size(options.rows, _announcement(n))
+
+
+def _size_of_tables(use: CommandLine, n: int, room: int, options: FitOptions) -> Size:
+    """That of a learner that needs no choice: a table of any size is fitted, on some of its rows if they are many."""
+    most = use.most_rows if options.rows is None and use.most_rows is not None else n
+    count = min(n, most, room)
+    if count < min(n, _FEWEST):
+        assert use.pair_bytes is not None
+        raise MemoryBudgetError(
+            f"the memory budget is {describe(budget())}, which is enough for {room} of the {n} rows; with fewer than "
+            f"{_FEWEST} there is little to learn. Raise the budget with --memory to at least "
+            f"{describe(1.3 * use.pair_bytes * _FEWEST**2)}."
+        )
+    if count == n:
+        return Size(n, _announcement(n))
+    why = "as many as the memory budget allows" if room < most else "which takes minutes"
+    more = "For more rows raise --memory" if room < most else f"For more rows use --rows {2 * count}"
+    return Size(
+        count,
+        f"{n} rows are many for a model whose time grows with their cube. It is fitted on a random sample of {count}, "
+        f"{why}. {more}, or fit all of them with --model {use.frugal}.\n{_announcement(count)}",
+    )
 
 
 def _most_rows(pair_bytes: int) -> int:

@@ -15,6 +15,7 @@ _SHAPE: dict[str, Any] = {
     "parameters": dict, "chosen": (str, type(None)), "classes": list, "certificate": (dict, type(None)),
     "certificate_text": str, "support_vectors": (int, type(None)), "scores": dict, "peak_bytes": _NUMBER,
     "process_peak_bytes": (int, type(None)), "refitted": bool, "missing": dict,
+    "model_why": str, "relevance": dict,
     "rows": {"all": int, "fitted": int, "held_out": int},
     "seconds": {"fit": _NUMBER, "all": _NUMBER},
 }  # fmt: skip
@@ -66,10 +67,12 @@ def check_report(report: dict[str, Any], path: Path) -> None:
         # Before there was a fit on all rows, the two parts were all that there was.
         report["rows"].setdefault("all", report["rows"].get("fitted", 0) + report["rows"].get("held_out", 0))
     report.setdefault("refitted", False)
-    report.setdefault("missing", {})
+    for name, absent in (("missing", {}), ("relevance", {}), ("model_why", "")):
+        report.setdefault(name, absent)
     _check(report, _SHAPE, path)
-    if not all(isinstance(count, int) for count in report["missing"].values()):
-        raise ModelFileError(_strange(path, "missing"))
+    for name, kind in (("missing", int), ("relevance", _NUMBER)):
+        if not all(isinstance(value, kind) for value in report[name].values()):
+            raise ModelFileError(_strange(path, name))
     if report["certificate"] is not None:
         _check(report["certificate"], _CERTIFICATE, path)
     for row in report["scores"].values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from sklearn.metrics import precision_recall_fscore_support
 
 from mercer import persistence
-from mercer._errors import DataError, ModelFileError
+from mercer._errors import DataError, MercerWarning, ModelFileError, ParameterError
 from mercer._optional import optional
 from mercer.cli.files import write_atomically
 from mercer.cli.options import UseOptions
@@ -56,8 +57,10 @@ def predict(options: UseOptions) -> None:
     model = load_model(options.model)
     with config(memory=options.memory, n_jobs=options.n_jobs):
         table = _read(options, model)
+        _check_uncertainty(options, model)
         predicted = _predicted(table, model, printer)
-    frame = optional("pandas", "writing predictions").DataFrame({model.target: predicted})
+        more = _uncertainty(table, model, options)
+    frame = optional("pandas", "writing predictions").DataFrame({model.target: predicted, **more})
     if options.out is not None:
         write_atomically(options.out, lambda draft: writer(frame, draft))
     printer.object(
@@ -68,6 +71,7 @@ def predict(options: UseOptions) -> None:
             "rows": len(predicted),
             "out": None if options.out is None else str(options.out),
             "predictions": predicted.tolist() if options.out is None else None,
+            **({name: values.tolist() for name, values in more.items()} if options.out is None else {}),
         }
     )
     if options.out is not None:
@@ -124,6 +128,42 @@ def _predicted(table: Table, model: TableModel, printer: Printer) -> np.ndarray:
     with printer.progress("predict"):
         predicted: np.ndarray = model.predict(columns, source=table.source, locate=table.locate)
     return predicted
+
+
+def _check_uncertainty(options: UseOptions, model: TableModel) -> None:
+    """Raise unless the model has the intervals or probabilities that are requested."""
+    name, numbers = model.report_["model"], model.report_["task"] == "regression"
+    if options.interval is not None and not numbers:
+        raise ParameterError(
+            f"--interval is for models of numbers, and {options.model} predicts classes; use --probabilities."
+        )
+    if options.probabilities and numbers:
+        raise ParameterError(
+            f"--probabilities are for models of classes, and {options.model} predicts numbers; use --interval 0.9."
+        )
+    for wanted, there, what in (
+        (options.interval is not None, model.gives_quantiles, "intervals"),
+        (options.probabilities, model.gives_probabilities, "probabilities"),
+    ):
+        if wanted and not there:
+            raise ParameterError(f"{name} gives no {what}; fit it again with --model auto, whose model does.")
+
+
+def _uncertainty(table: Table, model: TableModel, options: UseOptions) -> dict[str, np.ndarray]:
+    """Further columns of the predictions: the ends of intervals, or the probabilities of classes."""
+    if options.interval is None and not options.probabilities:
+        return {}
+    columns = _columns(table, model)
+    with warnings.catch_warnings():
+        # Whatever there was to say of the table was said with the predictions.
+        warnings.simplefilter("ignore", MercerWarning)
+        if options.probabilities:
+            shares = model.predict_proba(columns, source=table.source, locate=table.locate)
+            return {f"P({label})": column for label, column in zip(model.classes_, shares.T)}
+        assert options.interval is not None
+        levels = [0.5 - options.interval / 2, 0.5 + options.interval / 2]
+        ends = model.predict_quantiles(columns, levels, source=table.source, locate=table.locate)
+    return {f"{model.target} {100 * level:g}%": column for level, column in zip(np.round(levels, 9), ends.T)}
 
 
 def _columns(table: Table, model: TableModel) -> Any:

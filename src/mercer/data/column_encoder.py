@@ -86,7 +86,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         """
         columns = list(read_columns(X))
         names = [column.name for column in columns]
-        asked = _checked_kinds(self.kinds, names)
+        asked = checked_kinds(self.kinds, names)
         encoders: list[FeatureColumn] = []
         for column in columns:
             kind = asked.get(column.name) or kind_of(column)
@@ -254,7 +254,14 @@ def _as_dates(name: str, known: np.ndarray) -> np.ndarray:
     return seconds
 
 
-def _checked_kinds(kinds: Mapping[str, str] | None, names: list[str]) -> Mapping[str, str]:
+def checked_kinds(kinds: Mapping[str, str] | None, names: list[str]) -> Mapping[str, str]:
+    """The kinds that a user gives to columns; none for None.
+
+    Raises
+    ------
+    ParameterError
+        If ``kinds`` is no dict, or names a column or a kind that does not exist.
+    """
     if kinds is None:
         return {}
     if not isinstance(kinds, Mapping):
@@ -265,5 +272,7 @@ def _checked_kinds(kinds: Mapping[str, str] | None, names: list[str]) -> Mapping
         if name not in names:
             near = closest_names(str(name), names)
             offer = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-            raise ParameterError(f"kinds names the column {name!r}, which X lacks; {offer}X has {listing(names)}.")
+            raise ParameterError(
+                f"kinds names the column {name!r}, which the table lacks; {offer}it has {listing(names)}."
+            )
     return kinds

@@ -42,8 +42,8 @@ class Schema:
     Parameters
     ----------
     kinds : dict of str to str
-        Name of each column that is used, in order, to ``"number"``, ``"boolean"`` or ``"category"``, or to a role, a
-        key of :data:`mercer.data.roles.ROLES`, for entries that are compared without encoding.
+        Name of each column that is used, in order, to ``"number"``, ``"boolean"``, ``"category"`` or ``"date"``, or to
+        a role, a key of :data:`mercer.data.roles.ROLES`, for entries that are compared without encoding.
     categories : dict of str to list of str
         The categories seen in each category column.
     left_out : dict of str to str
@@ -58,7 +58,7 @@ class Schema:
     width: int | None = None
     _fitted: ClassVar[Fitted] = Fitted(
         {
-            "kinds": Texts(Word(("number", "boolean", "category", *ROLES))),
+            "kinds": Texts(Word(("number", "boolean", "category", "date", *ROLES))),
             "categories": Texts(Each(Word())),
             "left_out": Texts(Word()),
             "width": Maybe(Count(least=1)),
@@ -131,11 +131,11 @@ class Schema:
         if self.width is not None:
             return f"{self.width} numbered columns (sparse)"
         parts = []
-        for kind in ("number", "boolean", "category", *ROLES):
+        for kind in ("number", "boolean", "category", "date", *ROLES):
             count = len(self.of_kind(kind))
             if count:
                 values = sum(len(values) for values in self.categories.values())
-                word = kind if kind in ("number", "boolean") else f"{kind} column"
+                word = kind if kind in ("number", "boolean", "date") else f"{kind} column"
                 plural = "s" if count > 1 else ""
                 parts.append(f"{count} {word}{plural}" + (f" ({values} values)" if kind == "category" else ""))
         return ", ".join(parts)
@@ -183,7 +183,6 @@ def infer_schema(frame: Any, source: str, locate: Locate, roles: Mapping[str, st
     DataError
         If a column mixes numbers and text, or contains dates, lists or other values that cannot be encoded.
     """
-    pandas = optional("pandas", "encoding columns")
     kinds: dict[str, str] = {}
     categories: dict[str, list[str]] = {}
     left_out: dict[str, str] = {}
@@ -191,45 +190,79 @@ def infer_schema(frame: Any, source: str, locate: Locate, roles: Mapping[str, st
     empty = set(frame.columns[frame.isna().all().to_numpy()])
     for name in frame.columns:
         column = frame[name]
-        if re.fullmatch(r"Unnamed: \d+", str(name)) and _counts_rows(pandas, column):
-            left_out[name] = "unnamed, counts the rows"
-            continue
-        if name in empty:
-            left_out[name] = "empty in every row"
+        why = why_useless(column, name in empty)
+        if why:
+            left_out[name] = why
             continue
         if roles and name in roles:
             kinds[name] = roles[name]
             continue
         kind = column_kind(column, str(name), source, locate)
         if kind == "category":
-            values = sorted({_text(value) for value in column.dropna()})
-            if column.isna().any() and NO_VALUE not in values:
-                values.append(NO_VALUE)
-            if len(values) > max(_FEW_CATEGORIES, _MOST_DIFFERENT * len(frame)):
-                what = "trees" if all(_TREE.fullmatch(value) for value in values) else "text"
+            values = categories_of(column)
+            if is_text(len(values), len(frame)):
+                what = "trees" if are_trees(values) else "text"
                 left_out[name] = f"{what}, {len(values)} different values in {len(frame)} rows"
                 continue
             categories[name] = values
         kinds[name] = kind
     if not kinds:
-        way_out = next(
-            (
-                f' To compare it {how}, pass roles={{{name!r}: "{role}"}}.'
-                for name, why in left_out.items()
-                for role, how in (("text", "letter by letter"), ("tree", "as a tree"))
-                if why.startswith(role)
-            ),
-            "",
-        )
-        raise DataError(
-            f"{source} has no column to learn from: "
-            f"{', '.join(f'{shown(n)} is left out ({w})' for n, w in list(left_out.items())[:10])}.{way_out}"
-        )
+        raise no_column(left_out, source)
     return Schema(kinds, categories, left_out)
 
 
-def _counts_rows(pandas: Any, column: Any) -> bool:
-    if not pandas.api.types.is_integer_dtype(column.dtype) or column.isna().any():
+def no_column(left_out: Mapping[str, str], source: str) -> DataError:
+    """The error for a table all of whose columns are left out, for the reasons given."""
+    way_out = next(
+        (
+            f' To compare it {how}, pass roles={{{name!r}: "{role}"}}.'
+            for name, why in left_out.items()
+            for role, how in (("text", "letter by letter"), ("tree", "as a tree"))
+            if why.startswith(role)
+        ),
+        "",
+    )
+    return DataError(
+        f"{source} has no column to learn from: "
+        f"{', '.join(f'{shown(n)} is left out ({w})' for n, w in list(left_out.items())[:10])}.{way_out}"
+    )
+
+
+def why_useless(column: Any, empty: bool) -> str:
+    """Why a column is left out of any model: an unnamed one of row numbers, or an empty one; else an empty text."""
+    if re.fullmatch(r"Unnamed: \d+", str(column.name)) and _counts_rows(column):
+        return "unnamed, counts the rows"
+    return "empty in every row" if empty else ""
+
+
+def categories_of(column: Any) -> list[str]:
+    """The different values of a column as text, sorted, and last that of missing entries."""
+    values = sorted({_text(value) for value in column.dropna()})
+    if column.isna().any() and NO_VALUE not in values:
+        values.append(NO_VALUE)
+    return values
+
+
+def are_trees(values: Collection[str]) -> bool:
+    """Whether all values seem to be trees in brackets.
+
+    >>> are_trees(["(S (NP a) (VP b))"])
+    True
+    """
+    return all(_TREE.fullmatch(value) for value in values if value != NO_VALUE)
+
+
+def is_text(values: int, rows: int) -> bool:
+    """Whether a column of so many different values in so many rows says nothing as categories.
+
+    >>> is_text(15, 20), is_text(30, 50), is_text(30, 500)
+    (False, True, False)
+    """
+    return values > max(_FEW_CATEGORIES, _MOST_DIFFERENT * rows)
+
+
+def _counts_rows(column: Any) -> bool:
+    if not optional("pandas", "encoding columns").api.types.is_integer_dtype(column.dtype) or column.isna().any():
         return False
     return bool((np.diff(column.to_numpy()) == 1).all())
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtri
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._types import RowsLike
+from mercer._errors import ParameterError
+from mercer._registered import command_line_of
+from mercer._types import Matrix, RowsLike
 from mercer.data.encoding import TableEncoder
 from mercer.data.fitted import Fitted
+from mercer.data.raw_table import RawTable
 from mercer.data.schema import Locate, Schema
 from mercer.data.statements import Is, Labels, Number
 from mercer.data.table import row_place
@@ -23,12 +28,12 @@ from mercer.kernels.kernel import Kernel
 
 @dataclass(frozen=True)
 class Prepared:
-    """A fitted encoding, an unfitted estimator whose kernel knows the encoded columns, the encoded rows, the target.
+    """A fitted encoding, an estimator whose kernel knows the encoded columns, the encoded rows, the target.
 
     The target of a regression is ``(y - mean) / scale``.
     """
 
-    encoder: TableEncoder
+    encoder: TableEncoder | RawTable
     estimator: Any
     rows: Any
     target: np.ndarray
@@ -53,6 +58,8 @@ class TableModel(BaseEstimator):
     Numbers are scaled and categories encoded by :class:`~mercer.data.encoding.TableEncoder`. In a regression the target
     is standardised for learning, so that a penalty such as ``alpha`` means the same in any unit, and predictions are in
     the unit of the target. A kernel may name columns of the table, as in ``RBF(2.0).on(["age", "town"])``.
+    :class:`~mercer.TabularRegressor` and :class:`~mercer.TabularClassifier` get the columns as they are, by
+    :class:`~mercer.data.raw_table.RawTable`.
 
     Parameters
     ----------
@@ -72,7 +79,7 @@ class TableModel(BaseEstimator):
     ----------
     estimator_ : estimator
         The fitted copy.
-    encoder_ : TableEncoder
+    encoder_ : TableEncoder or RawTable
         The fitted encoding; new tables are checked against ``encoder_.schema_``.
     classes_ : ndarray
         For a classifier: the labels.
@@ -90,7 +97,7 @@ class TableModel(BaseEstimator):
     """
 
     _fitted = Fitted(
-        {"estimator_": Is(BaseEstimator), "encoder_": Is(TableEncoder)},
+        {"estimator_": Is(BaseEstimator), "encoder_": Is(TableEncoder, RawTable)},
         {
             "report_": Is(dict),
             "classes_": Labels("k", least=2),
@@ -131,7 +138,8 @@ class TableModel(BaseEstimator):
         DataError
             If columns cannot be encoded, or values are missing and ``impute`` is None.
         ParameterError
-            If no column contains what the kernel compares.
+            If no column contains what the kernel compares, or the estimator encodes tables itself and a column has
+            another role than text.
         """
         prepared = self.prepared(X, y, schema=schema)
         self.encoder_ = prepared.encoder
@@ -150,18 +158,48 @@ class TableModel(BaseEstimator):
         DataError, ParameterError
             As ``fit``.
         """
-        encoder = TableEncoder(self.normalize, self.impute, self.roles).fit(X, schema=schema)
+        encoder = self.encoder().fit(X, schema=schema)
         y = np.asarray(y)
-        estimator = clone(self.estimator)
-        kernel = place(getattr(estimator, "kernel", None), encoder.schema_)
-        if isinstance(kernel, Kernel):
-            estimator.set_params(kernel=by_position(kernel, encoder.sources_))
+        estimator = self._unfitted()
+        if isinstance(encoder, RawTable):
+            estimator.set_params(kinds=encoder.kinds_)
+        else:
+            kernel = place(getattr(estimator, "kernel", None), encoder.schema_)
+            if isinstance(kernel, Kernel):
+                estimator.set_params(kernel=by_position(kernel, encoder.sources_))
         rows = encoder.transform(X)
         if is_classifier(estimator):
             return Prepared(encoder, estimator, rows, y)
         y = y.astype(np.float64)
         mean, scale = float(y.mean()), float(y.std()) or 1.0
         return Prepared(encoder, estimator, rows, (y - mean) / scale, mean, scale)
+
+    def encoder(self) -> TableEncoder | RawTable:
+        """The unfitted encoding that the estimator needs.
+
+        Raises
+        ------
+        ParameterError
+            If the estimator encodes tables itself and a column has another role than text.
+        """
+        if not command_line_of(type(self.estimator)).raw:
+            return TableEncoder(self.normalize, self.impute, self.roles)
+        for name, role in (self.roles or {}).items():
+            if role != "text":
+                raise ParameterError(
+                    f"{type(self.estimator).__name__} compares numbers, categories, dates and text, and the column "
+                    f"{name!r} holds a {role}; leave it out, or choose another model."
+                )
+        return RawTable({**(self.estimator.kinds or {}), **(self.roles or {})} or None)
+
+    def _unfitted(self) -> Any:
+        """A copy of the estimator; with ``warm_start`` the one of the previous fit, if it reads tables."""
+        estimator: Any = vars(self).get("estimator_")
+        raw = command_line_of(type(self.estimator)).raw
+        if not raw or not self.estimator.warm_start or type(estimator) is not type(self.estimator):
+            return clone(self.estimator)
+        given: Any = self.estimator
+        return estimator.set_params(**given.get_params(deep=False))
 
     @property
     def schema_(self) -> Schema:
@@ -184,11 +222,64 @@ class TableModel(BaseEstimator):
         return np.asarray(predicted) * self.target_scale_ + self.target_mean_
 
     @property
+    def gives_probabilities(self) -> bool:
+        """Whether the estimator has probabilities of classes."""
+        check_is_fitted(self, "estimator_")
+        return hasattr(self.estimator_, "predict_proba")
+
+    @property
+    def gives_quantiles(self) -> bool:
+        """Whether the estimator has quantiles, or deviations, of new observations."""
+        check_is_fitted(self, "estimator_")
+        observes = "observation" in inspect.signature(self.estimator_.predict).parameters
+        return hasattr(self.estimator_, "predict_quantiles") or observes
+
+    def predict_proba(self, X: RowsLike, *, source: str = "the table", locate: Locate = row_place) -> Matrix:
+        """Probabilities of the classes, shape (n, k).
+
+        Raises
+        ------
+        ParameterError
+            If the estimator gives none.
+        """
+        if not self.gives_probabilities:
+            raise ParameterError(
+                f"{type(self.estimator_).__name__} gives no probabilities; fit a classifier that does, such as "
+                "TabularClassifier or KernelLogisticRegression."
+            )
+        rows = self.encoder_.transform(X, source=source, locate=locate)
+        return np.asarray(self.estimator_.predict_proba(rows))
+
+    def predict_quantiles(
+        self, X: RowsLike, quantiles: ArrayLike, *, source: str = "the table", locate: Locate = row_place
+    ) -> Matrix:
+        """Quantiles of new observations in the target's own unit, shape (n, number of quantiles).
+
+        Raises
+        ------
+        ParameterError
+            If the estimator gives none.
+        """
+        if not self.gives_quantiles:
+            raise ParameterError(
+                f"{type(self.estimator_).__name__} gives no intervals; fit a regressor that does, such as "
+                "TabularRegressor or GaussianProcessRegressor."
+            )
+        levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
+        rows = self.encoder_.transform(X, source=source, locate=locate)
+        if hasattr(self.estimator_, "predict_quantiles"):
+            values = self.estimator_.predict_quantiles(rows, levels)
+        else:
+            mean, deviation = self.estimator_.predict(rows, return_std=True, observation=True)
+            values = mean[:, None] + deviation[:, None] * ndtri(levels)
+        return np.asarray(values) * self.target_scale_ + self.target_mean_
+
+    @property
     def kernel_(self) -> Any:
         """The fitted kernel, with the names of the table's columns where it is on whole ones."""
         check_is_fitted(self, "estimator_")
         kernel = self.estimator_.kernel_
-        if kernel is None or self.schema_.width is not None:
+        if kernel is None or self.schema_.width is not None or isinstance(self.encoder_, RawTable):
             return kernel
         return by_name(kernel, self.encoder_.sources_)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Mapping
 from typing import Self
@@ -17,7 +18,7 @@ from mercer.data.statements import Is, Labels
 from mercer.engine import memory
 from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression
 from mercer.estimators.shared.labels import check_labels, encoded
-from mercer.estimators.tabular.base import TabularModel
+from mercer.estimators.tabular.base import COMMAND_LINE, TabularModel
 from mercer.estimators.tabular.penalty import choose_cost
 from mercer.gram import Gram
 
@@ -41,6 +42,9 @@ class TabularClassifier(ClassifierMixin, TabularModel):
     max_rows : int, optional
         Most rows that the fit uses, drawn likewise. None for as many as the memory budget allows, at most 20,000.
         Where rows are left out, a warning and ``certificate_.storage`` say so.
+    warm_start : bool, default=False
+        Whether another call of ``fit`` begins the search for the kernel where the previous one ended, which takes
+        fewer evaluations on similar rows.
     random_state : int, RandomState or None, default=0
         Seed of the draws.
     n_jobs : int, optional
@@ -96,6 +100,7 @@ class TabularClassifier(ClassifierMixin, TabularModel):
     ['cheap', 'dear']
     """
 
+    _command_line = dataclasses.replace(COMMAND_LINE, frugal="svc")
     # A label says less of a column than a number does: targets of 1 and -1 are not normal, and fit noise sooner.
     _deviation = 0.25
     _fitted = Fitted(
@@ -109,12 +114,14 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         kinds: Mapping[str, str] | None = None,
         search_rows: int = 1500,
         max_rows: int | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.kinds = kinds
         self.search_rows = search_rows
         self.max_rows = max_rows
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
 

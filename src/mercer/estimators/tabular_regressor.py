@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Mapping
 from typing import Any, Self
@@ -20,7 +21,7 @@ from mercer.data.statements import Floats, Is
 from mercer.engine import memory
 from mercer.estimators.gaussian_process_regressor import GaussianProcessRegressor
 from mercer.estimators.shared.targets import check_numbers, warn_of_constant
-from mercer.estimators.tabular.base import TabularModel
+from mercer.estimators.tabular.base import COMMAND_LINE, TabularModel
 
 # Of at most so many rows, errors with each left out calibrate the intervals.
 _LEFT_OUT = 2000
@@ -49,6 +50,9 @@ class TabularRegressor(RegressorMixin, TabularModel):
     max_rows : int, optional
         Most rows that the fit uses, drawn at random. None for as many as the memory budget allows, at most 20,000.
         Where rows are left out, a warning and ``certificate_.storage`` say so.
+    warm_start : bool, default=False
+        Whether another call of ``fit`` begins the search for the kernel where the previous one ended, which takes
+        fewer evaluations on similar rows.
     random_state : int, RandomState or None, default=0
         Seed of the draws.
     n_jobs : int, optional
@@ -114,6 +118,7 @@ class TabularRegressor(RegressorMixin, TabularModel):
     True
     """
 
+    _command_line = dataclasses.replace(COMMAND_LINE, frugal="svr")
     _deviation = 0.5
     _fitted = Fitted(
         {"model_": Is(GaussianProcessRegressor), "residual_quantiles_": Floats("q")},
@@ -126,12 +131,14 @@ class TabularRegressor(RegressorMixin, TabularModel):
         kinds: Mapping[str, str] | None = None,
         search_rows: int = 1500,
         max_rows: int | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.kinds = kinds
         self.search_rows = search_rows
         self.max_rows = max_rows
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
 

@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import MercerWarning, warn_user
+from mercer._registered import CommandLine
 from mercer._sklearn import check_feature_names, check_n_features
 from mercer._types import Matrix, Positions, RowsLike, Vector
 from mercer.data.column_encoder import ColumnEncoder
@@ -22,7 +23,7 @@ from mercer.data.statements import Count, Floats, Is, Labels, Number
 from mercer.data.vectors import refuse_unreal
 from mercer.engine import memory
 from mercer.engine.threads import OneBlasThread
-from mercer.estimators.shared.parameters import require_whole
+from mercer.estimators.shared.parameters import require_flags, require_whole
 from mercer.estimators.shared.statements import Jobs
 from mercer.estimators.tabular.mixture import Learned, Mixture, learn, relevance
 from mercer.kernels import Kernel
@@ -33,15 +34,34 @@ from mercer.solvers.solution import Certificate
 _MATRICES, _MOST_ROWS = 3, 20_000
 
 
+def _chosen(model: Any) -> str:
+    cost = f", C={model.model_.C:.4g} by 5 folds" if hasattr(model.model_, "C") else ""
+    rows = min(model.n_rows_, model.search_rows)
+    return f"the kernel by the evidence on {rows} rows, {model.search_.evaluations} evaluations{cost}"
+
+
+# The model that is fitted to all rows after the score starts where the scored one ended.
+COMMAND_LINE = CommandLine(
+    "auto",
+    parameters={"warm_start": True},
+    seeded=True,
+    pair_bytes=8 * _MATRICES,
+    most_rows=_MOST_ROWS,
+    raw=True,
+    choice=_chosen,
+)
+
+
 class TabularModel(BaseEstimator, OneBlasThread):
     """Base of the estimators that choose everything for a table themselves.
 
-    Needs the constructor parameters ``kinds, search_rows, max_rows, random_state, n_jobs``.
+    Needs the constructor parameters ``kinds, search_rows, max_rows, warm_start, random_state, n_jobs``.
     """
 
     kinds: Any
     search_rows: Any
     max_rows: Any
+    warm_start: Any
     random_state: Any
     n_jobs: Any
     model_: Any
@@ -72,6 +92,7 @@ class TabularModel(BaseEstimator, OneBlasThread):
     )
 
     def _check_parameters(self) -> None:
+        require_flags(self, "warm_start")
         require_whole(self, "search_rows", "a whole number of rows, at least 10", least=10)
         if self.max_rows is not None:
             require_whole(self, "max_rows", "None or a whole number of rows, at least 10", least=10)
@@ -120,7 +141,12 @@ class TabularModel(BaseEstimator, OneBlasThread):
         """The kernel, by at most ``search_rows`` of the rows; sets what is reported of it."""
         mixture = Mixture.of(self.encoder_.groups_, len(self.encoder_.texts_), self._deviation)
         few = np.sort(rows[: self.search_rows])
-        learned = learn(mixture, features[few], targets[few], self.n_jobs)
+        start = mixture.start
+        previous = vars(self).get("search_") if self.warm_start else None
+        # Other rows may have other categories, and with them other groups of features.
+        if previous is not None and len(previous.theta) == len(start):
+            start = previous.theta
+        learned = learn(mixture, start, features[few], targets[few], self.n_jobs)
         self.n_rows_, self.noise_, self.search_ = len(rows), learned.noise, learned.search
         return learned
 

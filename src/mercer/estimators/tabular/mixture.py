@@ -128,12 +128,12 @@ class Learned:
     search: Search
 
 
-def learn(mixture: Mixture, rows: Any, targets: Matrix, n_jobs: int | None = None) -> Learned:
+def learn(mixture: Mixture, start: Vector, rows: Any, targets: Matrix, n_jobs: int | None = None) -> Learned:
     """Maximise the evidence of centred targets (n, t) of variance 1, summed over the targets, plus the log prior."""
     covariance = TiedCovariance(KernelCovariance(mixture.kernel, rows, n_jobs), mixture.places)
     problem = GaussianRegression(covariance, targets, np.full(len(targets), _NUGGET), free_noise=True)
     search = MultiStart(gain=_GAIN, n_jobs=n_jobs).maximise(
-        Objective(problem, n_jobs=n_jobs), mixture.start, mixture.bounds, mixture.log_prior
+        Objective(problem, n_jobs=n_jobs), start, mixture.bounds, mixture.log_prior
     )
     theta, noise = problem.split(search.theta)
     return Learned(mixture.kernel.with_theta(theta[mixture.places]), noise, search)

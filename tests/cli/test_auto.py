@@ -1,0 +1,151 @@
+"""``--model auto``, the default of ``mercer fit``: tables of any columns, as they are."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mercer
+from cli_output import refusal
+from mercer.cli import main
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def run(capsys, *arguments):
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def run_json(capsys, *arguments):
+    code, out, err = run(capsys, *arguments, "--json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+@pytest.fixture
+def trips():
+    """Numbers with gaps, a category with gaps, a date, a boolean, and text that tells nothing."""
+    rng = np.random.default_rng(0)
+    n = 80
+    frame = pd.DataFrame(
+        {
+            "km": np.where(rng.random(n) < 0.1, np.nan, rng.uniform(1, 30, n).round(1)),
+            "town": rng.choice(["Ulm", "Zug", None], n),
+            "day": pd.date_range("2025-01-01", periods=n, freq="4D").strftime("%Y-%m-%d"),
+            "night": rng.choice([True, False], n),
+            "driver": [f"driver {i}" for i in range(n)],
+        }
+    )
+    frame["price"] = (3 + 2 * frame["km"].fillna(10) + 5 * frame["night"] + rng.normal(size=n) / 5).round(2)
+    frame["dear"] = np.where(frame["price"] > frame["price"].median(), "yes", "no")
+    frame.to_csv("trips.csv", index=False)
+    return frame
+
+
+def test_a_table_with_gaps_dates_and_text_needs_no_option(capsys, trips):
+    report = run_json(capsys, "fit", "trips.csv", "-t", "price", "--drop", "dear")
+    assert report["model"] == "TabularRegressor" and report["model_why"] == "the default for a table"
+    assert report["columns"] == "1 number, 1 boolean, 1 category column (3 values), 1 date, 1 text column"
+    assert set(report["missing"]) == {"km", "town"}
+    assert next(iter(report["relevance"])) == "km" and set(report["relevance"]) == set(trips.columns[:5])
+    assert report["scores"]["TabularRegressor"]["r2"] > 0.9
+    new = trips.drop(columns=["price", "dear"]).astype({"night": object})
+    new.loc[0] = [np.nan, "Rom", "2031-12-31", None, None]
+    new.to_csv("new.csv", index=False)
+    code, out, err = run(capsys, "predict", "trips.mercer", "new.csv", "--interval", "0.8")
+    assert code == 0 and "column 'town' holds 'Rom' in 1 row" in err
+    assert out.splitlines()[0] == "price,price 10%,price 90%" and len(out.splitlines()) == 81
+    assert run_json(capsys, "evaluate", "trips.mercer", "trips.csv", "--drop", "dear")["scores"]["r2"] > 0.9
+    code, out, _ = run(capsys, "inspect", "trips.mercer")
+    words = " ".join(out.split())
+    assert code == 0 and "relevance km" in words and "it is the default for a table" in words
+    assert max(map(len, out.splitlines())) <= 80
+    assert run_json(capsys, "inspect", "trips.mercer")["schema"]["day"] == "date"
+
+
+def test_classes_have_probabilities(capsys, trips):
+    report = run_json(capsys, "fit", "trips.csv", "-t", "dear", "--drop", "price", "--drop", "driver")
+    assert report["model"] == "TabularClassifier" and report["scores"]["TabularClassifier"]["accuracy"] > 0.8
+    code, out, _ = run(capsys, "predict", "trips.mercer", "trips.csv", "--drop", "price", "--probabilities")
+    assert code == 0 and out.splitlines()[0] == "dear,P(no),P(yes)"
+    shares = np.array([[float(part) for part in line.split(",")[1:]] for line in out.splitlines()[1:]])
+    np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-5)
+    # The model in the file answers as it did before.
+    model = mercer.load("trips.mercer")
+    mercer.save(model, "again.mercer")
+    again = mercer.load("again.mercer")
+    np.testing.assert_array_equal(model.predict_proba(trips), again.predict_proba(trips))
+
+
+@pytest.mark.parametrize(
+    ("options", "model", "why"),
+    [
+        ([], "TabularClassifier", "the default for a table"),
+        (["--kernel", "rbf", "--set", "C=1"], "SVC", "the default for a classification with --kernel"),
+        (["--set", "C=1"], "SVC", "with --set C"),
+        (["--impute", "mean", "--set", "C=1"], "SVC", "with --impute"),
+        (["--model", "svc", "--set", "C=1"], "SVC", ""),
+        (["--set", "search_rows=40"], "TabularClassifier", "the default for a table"),
+    ],
+)
+def test_the_model_is_chosen_by_the_options(capsys, options, model, why):
+    pd.DataFrame({"x": range(40), "y": ["a"] * 20 + ["b"] * 20}).to_csv("t.csv", index=False)
+    report = run_json(capsys, "fit", "t.csv", "-t", "y", "--no-refit", *options)
+    assert report["model"] == model and report["model_why"].endswith(why)
+
+
+def test_data_that_are_not_tables_keep_their_learner(capsys):
+    report = run_json(capsys, "fit", "sample:messages", "--rows", 60, "--no-refit")
+    assert report["model"] == "SVC" and report["model_why"] == "the default for a classification on strings"
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "words"),
+    [
+        ([], ["--model", "auto", "--kernel", "rbf"], ["learns its kernel itself", "--model svc"]),
+        ([], ["--model", "auto", "--set", "alpha=1"], ["TabularClassifier has no parameter 'alpha'"]),
+        ([], ["--set", "kinds={'z': 'category'}"], ["the column 'z'", "'x'"]),
+        ([], ["--set", "kinds={'x': 'zip'}"], ["there is no kind 'zip'", "category"]),
+        (["2025-02-30,a", "2025-02-28,b"], [], ["line 2", "'2025-02-30' is not a date"]),
+        (["3/4/2025,a", "4/4/2025,b"], [], ["dates such as '3/4/2025'", "--drop x"]),
+    ],
+)
+def test_what_auto_cannot_use_is_said(capsys, rows, options, words):
+    body = (rows or ["1,a", "2,b"]) * 10
+    with open("t.csv", "w", encoding="utf-8") as file:
+        file.write("\n".join(["x,y", *body]) + "\n")
+    code, _, err = run(capsys, "fit", "t.csv", "-t", "y", *options)
+    assert code == 2
+    for word in words:
+        assert word in refusal(err)
+
+
+def test_more_rows_than_the_memory_has_room_for_are_a_sample(capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 2))
+    np.savez("many.npz", X=X, y=X[:, 0] + rng.normal(size=700))
+    code, out, err = run(capsys, "fit", "many.npz", "--memory", "3MiB", "--no-refit")
+    words = " ".join(out.split())
+    assert code == 0 and "fitted on a random sample of 360, as many as the memory budget allows" in words, err
+    assert "fitted on 360 of the 560 rows of the training part" in words
+
+
+def test_intervals_and_probabilities_of_a_model_that_has_none(capsys):
+    pd.DataFrame({"x": range(40), "y": ["a"] * 20 + ["b"] * 20}).to_csv("t.csv", index=False)
+    assert run(capsys, "fit", "t.csv", "-t", "y", "--model", "svc", "--set", "C=1", "-q")[0] == 0
+    for option, words in (
+        (["--probabilities"], "SVC gives no probabilities; fit it again with --model auto"),
+        (["--interval", "0.9"], "--interval is for models of numbers, and t.mercer predicts classes"),
+        (["--interval", "90"], "--interval must be between 0 and 1"),
+    ):
+        code, _, err = run(capsys, "predict", "t.mercer", "t.csv", *option)
+        assert code == 2 and words in refusal(err)
