@@ -18,13 +18,14 @@ import typer
 
 from mercer._registered import MODELS
 from mercer.cli.checks import check_fit, check_use
-from mercer.cli.options import FitOptions, UseOptions, roles_of_columns
+from mercer.cli.options import FitOptions, UseOptions, parse_seconds, roles_of_columns
 from mercer.cli.outcome import ending
 from mercer.cli.show import Printer
 from mercer.persistence.lead import check_begins
 
 app = typer.Typer(
-    help="Kernel methods for tables: fit, evaluate and use a model, each answer with its certificate.",
+    help="Kernel methods for tables, text, trees, series and graphs: fit, tune, evaluate and use a model, each answer "
+    "with its certificate.",
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -115,9 +116,72 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; after a failure with error and exit_code.")]
 
 
+Target = Annotated[
+    str | None, typer.Option("--target", "-t", metavar="COLUMN", help="The column to predict.", show_default=False)
+]
+Task = Annotated[str | None, typer.Option(metavar="classification|regression", help=_TASK)]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the model, as in --set C=10; may be repeated."),
+]
+Normalize = Annotated[str, typer.Option(metavar="standard|minmax|unit|none", help="Scaling of numbers; not for auto.")]
+Impute = Annotated[
+    str | None,
+    typer.Option(
+        metavar="mean|median|most_frequent",
+        help="Fill in missing values, which auto takes as they are and other models do not.",
+    ),
+]
+TextColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--text",
+        metavar="COLUMN",
+        help="A column to compare as text, letter by letter; may be repeated.",
+        show_default=False,
+    ),
+]
+TreeColumns = Annotated[
+    list[str] | None,
+    typer.Option("--tree", metavar="COLUMN", help="A column of bracketed trees; may be repeated.", show_default=False),
+]
+TestSize = Annotated[
+    float, typer.Option(metavar="SHARE", help="Fraction of the rows held out for the score; 0 for none.")
+]
+Refit = Annotated[
+    bool,
+    typer.Option(
+        " /--no-refit",
+        show_default=False,
+        help="Write the scored model, fitted on the training part, instead of one fitted on all rows.",
+    ),
+]
+Rows = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        metavar="N",
+        show_default=False,
+        help="Fit on at most N rows, drawn at random; by default all, but of more than 20000 so many for auto "
+        "and 10000 for ridge.",
+    ),
+]
+Seed = Annotated[
+    int, typer.Option(min=0, max=2**32 - 1, metavar="SEED", help="Seed of the held-out rows, folds and samples.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", "-o", metavar="FILE", help="The model file; by default named after DATA.", show_default=False
+    ),
+]
+_MODEL_NAMES = "|".join(MODELS)
+
+
 @app.command(
     epilog=_examples(
         "mercer fit houses.csv --target price",
+        "mercer fit houses.csv -t price --tune 60s",
         "mercer fit sms.tsv -t label --text message",
         "mercer fit graphs.json -t label",
         'mercer fit houses.csv -t price --kernel "0.5*RBF(2.0) + Linear()" --set alpha=0.1',
@@ -125,117 +189,172 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; after
 )
 def fit(
     data: Data,
-    target: Annotated[
-        str | None, typer.Option("--target", "-t", metavar="COLUMN", help="The column to predict.", show_default=False)
-    ] = None,
-    task: Annotated[str | None, typer.Option(metavar="classification|regression", help=_TASK)] = None,
+    target: Target = None,
+    task: Task = None,
     model: Annotated[
         str | None,
         typer.Option(
             "--model",
             "-m",
-            metavar="|".join(MODELS),
-            help="By default auto for tables, without a choice to make, and else the first other one of the task.",
+            metavar=_MODEL_NAMES,
+            help="By default auto for tables, which needs no choice, and else the first other one of the task.",
         ),
     ] = None,
     kernel: Annotated[
         str | None,
         typer.Option("--kernel", "-k", metavar="EXPR", help='rbf, linear, poly, ... or "0.5*RBF(2.0) + Linear()".'),
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="A parameter of the model, as in --set C=10; may be repeated."
-        ),
-    ] = None,
-    normalize: Annotated[
-        str, typer.Option(metavar="standard|minmax|unit|none", help="Scaling of numbers.")
-    ] = "standard",
-    impute: Annotated[
+    settings: Settings = None,
+    tune: Annotated[
         str | None,
         typer.Option(
-            metavar="mean|median|most_frequent",
-            help="Fill in missing values, which auto takes as they are and other models do not.",
+            metavar="TIME",
+            show_default=False,
+            help="Search for penalties and parameters of the kernel for so long, as in 60s or 5m; see mercer tune.",
         ),
     ] = None,
+    normalize: Normalize = "standard",
+    impute: Impute = None,
     drop: Drop = None,
-    text: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--text",
-            metavar="COLUMN",
-            help="A column to compare as text, letter by letter; may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    tree: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--tree", metavar="COLUMN", help="A column of bracketed trees; may be repeated.", show_default=False
-        ),
-    ] = None,
+    text: TextColumns = None,
+    tree: TreeColumns = None,
     axes: Axes = None,
-    test_size: Annotated[
-        float, typer.Option(metavar="SHARE", help="Fraction of the rows held out for the score; 0 for none.")
-    ] = 0.2,
-    refit: Annotated[
-        bool,
-        typer.Option(
-            " /--no-refit",
-            show_default=False,
-            help="Write the scored model, fitted on the training part, instead of one fitted on all rows.",
-        ),
-    ] = True,
-    rows: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            metavar="N",
-            show_default=False,
-            help="Fit on at most N rows, drawn at random; by default all, but of more than 20000 so many for auto "
-            "and 10000 for ridge.",
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, max=2**32 - 1, metavar="SEED", help="Seed of the held-out rows and of samples.")
-    ] = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="The model file; by default named after DATA.", show_default=False
-        ),
-    ] = None,
+    test_size: TestSize = 0.2,
+    refit: Refit = True,
+    rows: Rows = None,
+    seed: Seed = 0,
+    out: Out = None,
     memory: Memory = None,
     n_jobs: Jobs = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Fit a model to a table, score it on held-out rows, and write it to a file."""
-    options = FitOptions(
-        data,
-        target,
-        task,
-        model,
-        kernel,
-        settings or [],
-        normalize,
-        impute,
-        drop or [],
-        roles_of_columns(text=text, tree=tree),
-        axes,
-        test_size,
-        refit,
-        rows,
-        seed,
-        out,
-        memory,
-        n_jobs,
-        quiet,
-        json,
+    _fit(
+        FitOptions(
+            data,
+            target,
+            task,
+            model,
+            kernel,
+            settings or [],
+            normalize,
+            impute,
+            drop or [],
+            roles_of_columns(text=text, tree=tree),
+            axes,
+            test_size,
+            refit,
+            rows,
+            seed,
+            out,
+            memory,
+            n_jobs,
+            quiet,
+            json,
+            None if tune is None else parse_seconds(tune, "--tune"),
+        )
     )
+
+
+def _fit(options: FitOptions) -> None:
     check_fit(options)
-    Printer(quiet, json).begin(f"Reading {data} ...")
+    Printer(options.quiet, options.json).begin(f"Reading {options.data} ...")
     _work("fit").fit(options)
+
+
+@app.command(
+    epilog=_examples(
+        "mercer tune houses.csv -t price --model svr --budget 5m",
+        "mercer tune sample:digits --kernel rbf --kernel laplacian --log tune.jsonl",
+        'mercer tune sms.tsv -t label --text message -k "Spectrum(2)" -k "Spectrum(3)" -k "Spectrum(4)"',
+    )
+)
+def tune(
+    data: Data,
+    target: Target = None,
+    task: Task = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="|".join(name for name in MODELS if name != "auto"),
+            help="By default svc for classes and ridge for numbers.",
+        ),
+    ] = None,
+    kernel: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kernel",
+            "-k",
+            metavar="EXPR",
+            help="A kernel whose free parameters are searched; may be repeated, to choose among several.",
+            show_default=False,
+        ),
+    ] = None,
+    folds: Annotated[int, typer.Option(metavar="N", help="Parts of the rows; each is left out once.")] = 5,
+    budget: Annotated[str, typer.Option(metavar="TIME", help="How long to search: 60, 60s, 5m or 1h.")] = "60s",
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="A file with a line of JSON for each candidate. Run again with the same file, the search goes on "
+            "where it was stopped.",
+        ),
+    ] = None,
+    settings: Settings = None,
+    normalize: Normalize = "standard",
+    impute: Impute = None,
+    drop: Drop = None,
+    text: TextColumns = None,
+    tree: TreeColumns = None,
+    axes: Axes = None,
+    test_size: TestSize = 0.2,
+    refit: Refit = True,
+    rows: Rows = None,
+    seed: Seed = 0,
+    out: Out = None,
+    memory: Memory = None,
+    n_jobs: Jobs = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Search for the best penalties and kernel parameters, then fit, score and write the best model.
+
+    The search sees the training part alone, by folds; the score is that of rows which it never saw. Ranges come from
+    the data. Ctrl-C ends the search, and the best candidate so far is fitted and written.
+    """
+    kernels = kernel or []
+    _fit(
+        FitOptions(
+            data,
+            target,
+            task,
+            model,
+            kernels[0] if kernels else None,
+            settings or [],
+            normalize,
+            impute,
+            drop or [],
+            roles_of_columns(text=text, tree=tree),
+            axes,
+            test_size,
+            refit,
+            rows,
+            seed,
+            out,
+            memory,
+            n_jobs,
+            quiet,
+            json,
+            parse_seconds(budget, "--budget"),
+            folds,
+            log,
+            kernels,
+        )
+    )
 
 
 @app.command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ def check_fit(options: FitOptions) -> None:
     if "kernel" in parse_settings(options.settings):
         raise ParameterError("the kernel is set by --kernel, not by --set.")
     check_choices(options.normalize, options.impute)
+    if options.tune is not None:
+        _check_search(options)
     target = options.target
     if target is not None and target in options.drop:
         raise ParameterError(f"the target {target!r} cannot be left out by --drop; remove one of them.")
@@ -46,6 +49,32 @@ def check_fit(options: FitOptions) -> None:
         raise ParameterError(f"the target {target!r} cannot be a --{options.roles[target]} too; remove one of them.")
     _check_means(options)
     check_source(options.data)
+
+
+def _check_search(options: FitOptions) -> None:
+    if options.model == "auto":
+        raise ParameterError(
+            "the model auto chooses everything itself; choose a model to search with, such as svc or ridge."
+        )
+    if options.folds < 2:
+        raise ParameterError(f"--folds must be at least 2, but is {options.folds}.")
+    if options.log is not None:
+        check_output(options.log, [options.data], "--log")
+
+
+def check_searched(settings: Mapping[str, Any]) -> None:
+    """Raise if a parameter that the search chooses is given as a number.
+
+    Raises
+    ------
+    ParameterError
+        The message names it.
+    """
+    for name, value in settings.items():
+        if name in ("C", "alpha", "gamma", "nu", "epsilon", "n_neighbors") and isinstance(value, (int, float)):
+            raise ParameterError(
+                f"{name} is chosen by the search, and --set {name}={value} gives it; leave one of them out."
+            )
 
 
 def wrong_task(model: str, task: str) -> ParameterError:

@@ -99,19 +99,32 @@ def _is_advised(model: str, task: str) -> bool:
     return use.advised and not use.raw
 
 
+def tuning(options: FitOptions, job: Job) -> str:
+    """Return the command that searches for parameters of the same learner; empty where nothing is left to search."""
+    use = usage(job.model, job.target.task)
+    if options.tune is not None or use.raw or use.left_open is None:
+        return ""
+    settings = [item for item in options.settings if item.partition("=")[0].strip() not in _OF_THE_OLD]
+    return command_line(replace(options, tune=60.0, model=job.model, settings=settings))
+
+
 def command_line(options: FitOptions) -> str:
-    """Return the command line of a fit.
+    """Return the command line of a fit, or of a search.
 
     >>> command_line(FitOptions("my data.csv", target="y", kernel="linear", drop=["id"]))
     "mercer fit 'my data.csv' --target y --kernel linear --drop id"
     """
     plain = FitOptions(options.data)
-    words = ["mercer", "fit", options.data]
+    words = ["mercer", "fit" if options.tune is None else "tune", options.data]
     for name in _PLAIN:
         value = getattr(options, name)
         if value != getattr(plain, name):
             words += [f"--{name.replace('_', '-')}", str(value)]
     words += [] if options.refit else ["--no-refit"]
+    words += [word for kernel in options.kernels[1:] for word in ("--kernel", kernel)]
+    if options.tune is not None:
+        words += ["--budget", f"{options.tune:g}s"]
+        words += [] if options.folds == plain.folds else ["--folds", str(options.folds)]
     for option, values in (("--set", options.settings), ("--drop", options.drop)):
         words += [word for value in values for word in (option, value)]
     for column, role in options.roles.items():

@@ -10,8 +10,10 @@ from mercer._errors import DataError
 from mercer.engine.drafts import written_in_one_stroke
 
 
-def check_output(path: Path, inputs: Iterable[str | Path] = ()) -> None:
+def check_output(path: Path, inputs: Iterable[str | Path] = (), option: str = "--out") -> None:
     """Raise an error if ``path`` cannot be written or is one of the input files; called before any long work.
+
+    ``option`` is the one that names it.
 
     Raises
     ------
@@ -22,26 +24,26 @@ def check_output(path: Path, inputs: Iterable[str | Path] = ()) -> None:
     if not directory.is_dir():
         raise DataError(
             f"cannot write {path}: the directory {directory} does not exist; create it (mkdir -p {directory}) or "
-            "choose another --out."
+            f"choose another {option}."
         )
     if path.is_dir():
         raise DataError(f"cannot write {path}: it is a directory; name a file in it, such as {path / 'model.mercer'}.")
     try:
         existed = path.exists()
         if existed and not path.is_file():
-            raise DataError(f"cannot write {path}: it is a pipe or a device; choose another --out.")
+            raise DataError(f"cannot write {path}: it is a pipe or a device; choose another {option}.")
         if any(existed and Path(source).exists() and path.samefile(source) for source in inputs):
             raise DataError(
-                f"cannot write {path}: it is a file that is read, and would be overwritten; choose another --out."
+                f"cannot write {path}: it is a file that is read, and would be overwritten; choose another {option}."
             )
         if not os.access(directory, os.W_OK) or (existed and not os.access(path, os.W_OK)):
-            raise DataError(f"cannot write {path}: permission denied; choose another --out.")
+            raise DataError(f"cannot write {path}: permission denied; choose another {option}.")
         if not existed:
             # Only a trial tells of names that are too long and of file systems that cannot be written to.
             path.touch(exist_ok=False)
             path.unlink()
     except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror}; choose another --out.") from error
+        raise DataError(f"cannot write {path}: {error.strerror}; choose another {option}.") from error
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:

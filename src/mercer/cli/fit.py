@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,9 +13,9 @@ import numpy as np
 from mercer import persistence
 from mercer._errors import MercerError, ParameterError
 from mercer._registered import MODELS
-from mercer.cli.checks import default_output
+from mercer.cli.checks import check_searched, default_output
 from mercer.cli.choose import choose
-from mercer.cli.compare import advice
+from mercer.cli.compare import advice, tuning
 from mercer.cli.hold_out import hold_out
 from mercer.cli.job import Job
 from mercer.cli.learners import choose_model, learner, usage
@@ -54,8 +55,9 @@ def fit(options: FitOptions) -> None:
         printer.planned(report)
         size = choose_size(options, job)
         printer.say(size.words, "dim")
-        with printer.progress("fit"), track() as account:
-            choice = choose(model, job, parameters, options.seed)
+        with printer.progress("fit" if options.tune is None else "tune", options.tune is not None), track() as account:
+            found = None if options.tune is None else _search(model, job, options, size.most)
+            choice = choose(model, job, parameters, options.seed) if found is None else _found(model, found)
             rows = job.sample(job.train, size.most, options.seed)
             seconds, results = _scored(model, job, rows, options)
             if options.refit and len(job.test):
@@ -64,13 +66,30 @@ def fit(options: FitOptions) -> None:
             # A model that cannot predict, such as one of five neighbours among three rows, is not written.
             model.predict(job.rows(rows[:1]))
         report["rows"]["fitted"] = len(rows)
-        report.update(outcome(model, _words(job, choice)))
-        report.update(scores=results, advice=advice(results, options, job), peak_bytes=account.peak)
+        report.update(outcome(model, _words(job, choice)), search=found)
+        report.update(
+            scores=results, advice=advice(results, options, job), tune=tuning(options, job), peak_bytes=account.peak
+        )
         report["seconds"] = {"fit": seconds, "all": time.perf_counter() - start_time}
         report["process_peak_bytes"] = process_peak()
         model.report_ = report
         persistence.save(model, out)
     printer.fitted({**report, "file": str(out), "file_bytes": out.stat().st_size})
+
+
+def _search(model: TableModel, job: Job, options: FitOptions, most: int | None) -> dict[str, Any]:
+    """Search for parameters on the training part; the module is loaded here, because it takes a while."""
+    rows = job.sample(job.train, most, options.seed)
+    outcome: dict[str, Any] = importlib.import_module("mercer.cli.tune").search(model, job, options, rows)
+    return outcome
+
+
+def _found(model: TableModel, found: Mapping[str, Any]) -> str:
+    values = [
+        f"{name}={value:.4g}" if isinstance(value, (int, float)) else f"{name} {value}"
+        for name, value in found["table"][0]["parameters"].items()
+    ]
+    return f"{', '.join(values)} by a search of {found['candidates']} candidates, {found['folds']} folds"
 
 
 def table_model(job: Job, options: FitOptions, parameters: Mapping[str, Any]) -> TableModel:
@@ -114,12 +133,18 @@ def _words(job: Job, choice: str | None) -> str | None:
 def _parameters(options: FitOptions) -> dict[str, Any]:
     """The parameters of the estimator that the command line sets, as far as they can be read without the data."""
     parameters = parse_settings(options.settings)
+    if options.tune is not None:
+        check_searched(parameters)
     if options.kernel is not None:
-        named = options.kernel.strip()
-        parameters["kernel"] = named if named in NAMES else parse_kernel(named)
+        parameters["kernel"] = _kernel(options.kernel)
     if options.n_jobs is not None:
         parameters["n_jobs"] = options.n_jobs
     return parameters
+
+
+def _kernel(text: str) -> Any:
+    named = text.strip()
+    return named if named in NAMES else parse_kernel(named)
 
 
 def _read(options: FitOptions) -> Table:
@@ -143,15 +168,27 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any]) -> J
     trial.roles = table.roles
     schema = trial.encoder().check(columns, source=table.source, locate=table.locate)
     use, by_default = usage(model, target.task), None
+    kernels: list[Any] = []
     if not use.raw:
         by_default = None if "kernel" in parameters else default_kernel(schema)
         if by_default is not None:
             parameters["kernel"] = 1.0 * by_default if use.scaled else by_default
-        kernel = place(parameters.get("kernel", "rbf"), schema)
-        schema = schema.only(columns_of(kernel, schema), "the kernel does not compare it")
+        kernels = [place(_kernel(text), schema) for text in options.kernels]
+        kernels = kernels or [place(parameters.get("kernel", "rbf"), schema)]
+        used = {name for kernel in kernels for name in columns_of(kernel, schema)}
+        schema = schema.only(used, "the kernel does not compare it")
     # Remembered, so that new tables may have these columns too.
     schema = replace(schema, left_out={**schema.left_out, **dict.fromkeys(options.drop, "--drop")})
-    return Job(columns, target, schema, by_default, *hold_out(target, options.test_size, options.seed), model, why)
+    return Job(
+        columns,
+        target,
+        schema,
+        by_default,
+        *hold_out(target, options.test_size, options.seed),
+        model,
+        why,
+        tuple(kernels),
+    )
 
 
 def _scores(model: TableModel, job: Job) -> dict[str, dict[str, float]]:

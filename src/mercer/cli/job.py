@@ -17,7 +17,7 @@ class Job:
     """The columns, the target, the schema of all rows, and the row numbers of the training and the held-out part.
 
     ``default_kernel`` is the kernel for the roles of the columns if the user names none. ``model`` is the name of the
-    learner, and ``why`` says in words why it was chosen.
+    learner, and ``why`` says in words why it was chosen. ``kernels`` are those to choose among, with their columns.
     """
 
     columns: Any
@@ -28,6 +28,7 @@ class Job:
     test: np.ndarray
     model: str
     why: str
+    kernels: tuple[Any, ...] = ()
 
     def rows(self, positions: np.ndarray) -> Any:
         """Return some rows of the columns."""

@@ -41,6 +41,8 @@ def choose_model(options: FitOptions, table: Table, task: str, parameters: Mappi
     """
     if options.model is not None:
         return options.model, ""
+    if options.tune is not None:
+        return default_model(task), f"the default for a {task} by a search"
     why = _why_not_auto(options, table, task, parameters)
     if not why:
         return AUTO, "the default for a table"

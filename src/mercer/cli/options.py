@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from mercer._errors import ParameterError
 
 @dataclass(frozen=True)
 class FitOptions:
-    """The options of ``mercer fit``."""
+    """The options of ``mercer fit`` and ``mercer tune``; ``tune`` are the seconds of a search, None for none."""
 
     data: str
     target: str | None = None
@@ -34,6 +35,10 @@ class FitOptions:
     n_jobs: int | None = None
     quiet: bool = False
     json: bool = False
+    tune: float | None = None
+    folds: int = 5
+    log: Path | None = None
+    kernels: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,26 @@ def roles_of_columns(**columns: list[str] | None) -> dict[str, str]:
             if roles.setdefault(name, role) != role:
                 raise ParameterError(f"--{role} {name} and --{roles[name]} {name} are mutually exclusive; remove one.")
     return roles
+
+
+def parse_seconds(text: str, option: str = "--budget") -> float:
+    """Return the duration that an option gives in seconds: a number with the unit s, m or h, or none for seconds.
+
+    Raises
+    ------
+    ParameterError
+        If it is not written so, or not above 0.
+
+    Examples
+    --------
+    >>> parse_seconds("60"), parse_seconds("90s"), parse_seconds("5m"), parse_seconds("1.5h")
+    (60.0, 90.0, 300.0, 5400.0)
+    """
+    match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([smh]?)\s*", text)
+    seconds = float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]] if match else 0.0
+    if not seconds > 0:
+        raise ParameterError(f"{option} takes a time above 0 such as 60s, 5m or 1h, but got {text!r}.")
+    return seconds
 
 
 def parse_settings(settings: list[str]) -> dict[str, Any]:

@@ -7,7 +7,8 @@ import math
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,10 +45,17 @@ class Printer:
             self._errors.print(_text(text, "dim"), soft_wrap=True)
 
     @contextmanager
-    def progress(self, name: str) -> Iterator[None]:
-        """Show progress bars for the steps of the block on standard error if it is a terminal; then remove them."""
-        if not self._people or not self._errors.is_terminal:
+    def progress(self, name: str, lines: bool = False) -> Iterator[None]:
+        """Show progress bars for the steps of the block on standard error if it is a terminal; then remove them.
+
+        With ``lines``, another standard error gets a plain line every few seconds.
+        """
+        if not self._people or not (lines or self._errors.is_terminal):
             yield
+            return
+        if not self._errors.is_terminal:
+            with watched(_Lines(self.begin)):
+                yield
             return
         bars = Progress(
             TextColumn("{task.description}", markup=False),
@@ -82,10 +90,11 @@ class Printer:
         self._model(report)
         self._scores(report)
         self._advice(report)
+        self._search(report)
         self._facts("Certificate", _certificate(report))
         self._facts("Size and cost", _cost(report))
         self.say(f"\nWrote {report['file']} ({describe(report['file_bytes'])}), {_fitted_on(report)}.", "bold green")
-        self.say(f"Next: mercer predict {_argument(report['file'])} NEW_DATA", "dim")
+        self.say(_next(report), "dim")
 
     def inspected(self, report: Mapping[str, Any], columns: Mapping[str, str]) -> None:
         """Print the contents of a model file; ``columns`` are the names and the descriptions of its columns."""
@@ -101,6 +110,7 @@ class Printer:
         if report["classes"]:
             self._facts("Classes", [(str(len(report["classes"])), ", ".join(map(str, report["classes"][:30])))])
         self._scores(report)
+        self._search(report)
         self._facts(None, [("in the file", f"the model {_fitted_on(report)}")])
         in_words = [("in words", report["certificate_text"])] if report["certificate"] else []
         self._facts("Certificate", [*_certificate(report), *in_words])
@@ -165,6 +175,26 @@ class Printer:
         heads = ["model", *map(_metric, next(iter(scores.values())))]
         self._table(title, heads, [[name, *map(_number, its.values())] for name, its in scores.items()], best=0)
 
+    def _search(self, report: Mapping[str, Any]) -> None:
+        """The best candidates of a search, and how sure it is which one is the best."""
+        found = report["search"]
+        if found is None:
+            return
+        names = list(dict.fromkeys(name for row in found["table"] for name in row["parameters"]))
+        rows = [
+            [
+                *(_short(row["parameters"].get(name, "")) for name in names),
+                f"{_maybe(row['score'])} ± {_maybe(row['error'])}",
+                "-" if row["lower"] is None else f"{_maybe(row['lower'])} to {_maybe(row['upper'])}",
+            ]
+            for row in found["table"]
+        ]
+        title = f"The best of {found['candidates']} candidates, by {found['folds']} folds"
+        heads = [*names, _metric(found["metric"]), "exact solution"]
+        self._table(title, heads, rows, best=0, numbers_from=len(names))
+        self.say(found["sentence"])
+        self.say(f"The search is {found['stop']}" if found["stop"].startswith("done") else found["stop"], "dim")
+
     def _advice(self, report: Mapping[str, Any]) -> None:
         """Where a simpler model did better; the command is left whole, so that it can be copied."""
         advice = report["advice"]
@@ -215,6 +245,37 @@ def _hint(name: str, why: str) -> str:
     if why.startswith("trees,"):
         return f"; to compare it as a tree: --tree {shlex.quote(name)}"
     return f"; to compare it letter by letter: --text {shlex.quote(name)}" if why.startswith("text,") else ""
+
+
+class _Lines:
+    """Prints the standing of a search in plain lines, at most one in five seconds."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say, self._start, self._last = say, time.monotonic(), -math.inf
+
+    def __call__(self, work: Work) -> None:
+        now = time.monotonic()
+        if work.what == "search" and now - self._last >= 5.0:
+            self._last = now
+            self._say(f"{work.what}: {work.count}, {now - self._start:.0f} s")
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
+
+
+def _maybe(value: float | None) -> str:
+    return "-" if value is None else _number(value)
+
+
+def _next(report: Mapping[str, Any]) -> str:
+    """The command that comes next."""
+    more = ""
+    if report["normalize"] == "model":
+        more = " --interval 0.9" if report["task"] == "regression" else " --probabilities"
+    return f"Next: mercer predict {_argument(report['file'])} NEW_DATA{more}" + (
+        f"\nTo search for better parameters: {report['tune']}" if report.get("tune") else ""
+    )
 
 
 def _first(values: Mapping[str, Any], most: int = 8) -> list[tuple[str, Any]]:

@@ -15,7 +15,7 @@ _SHAPE: dict[str, Any] = {
     "parameters": dict, "chosen": (str, type(None)), "classes": list, "certificate": (dict, type(None)),
     "certificate_text": str, "support_vectors": (int, type(None)), "scores": dict, "peak_bytes": _NUMBER,
     "process_peak_bytes": (int, type(None)), "refitted": bool, "missing": dict,
-    "model_why": str, "relevance": dict,
+    "model_why": str, "relevance": dict, "search": (dict, type(None)),
     "rows": {"all": int, "fitted": int, "held_out": int},
     "seconds": {"fit": _NUMBER, "all": _NUMBER},
 }  # fmt: skip
@@ -23,6 +23,11 @@ _CERTIFICATE = {
     "status": str, "primal": _NUMBER, "dual": _NUMBER, "gap": _NUMBER, "relative_gap": _NUMBER,
     "kkt_violation": _NUMBER, "iterations": _NUMBER,
 }  # fmt: skip
+_MAYBE = (int, float, type(None))
+_SEARCH = {
+    "candidates": int, "folds": int, "table": list, "certified": bool, "sentence": str, "stop": str, "metric": str,
+}  # fmt: skip
+_CANDIDATE = {"parameters": dict, "score": _MAYBE, "error": _MAYBE, "lower": _MAYBE, "upper": _MAYBE}
 _SCHEMA = ("kinds", "categories", "left_out", "width")
 
 
@@ -67,7 +72,7 @@ def check_report(report: dict[str, Any], path: Path) -> None:
         # Before there was a fit on all rows, the two parts were all that there was.
         report["rows"].setdefault("all", report["rows"].get("fitted", 0) + report["rows"].get("held_out", 0))
     report.setdefault("refitted", False)
-    for name, absent in (("missing", {}), ("relevance", {}), ("model_why", "")):
+    for name, absent in (("missing", {}), ("relevance", {}), ("model_why", ""), ("search", None)):
         report.setdefault(name, absent)
     _check(report, _SHAPE, path)
     for name, kind in (("missing", int), ("relevance", _NUMBER)):
@@ -75,6 +80,12 @@ def check_report(report: dict[str, Any], path: Path) -> None:
             raise ModelFileError(_strange(path, name))
     if report["certificate"] is not None:
         _check(report["certificate"], _CERTIFICATE, path)
+    if report["search"] is not None:
+        _check(report["search"], _SEARCH, path)
+        for row in report["search"]["table"]:
+            if not isinstance(row, dict):
+                raise ModelFileError(_strange(path, "search"))
+            _check(row, _CANDIDATE, path)
     for row in report["scores"].values():
         if not isinstance(row, dict) or not all(isinstance(number, _NUMBER) for number in row.values()):
             raise ModelFileError(_strange(path, "scores"))
