@@ -55,7 +55,9 @@ PATHS: list[tuple[Any, dict[str, list[Any]], Any]] = [
     (KernelLogisticRegression(), {"C": [0.1, 10.0], "gamma": [0.01, 0.1]}, two_classes),
     (KernelLogisticRegression(), {"C": [0.1, 10.0]}, three_classes),
     (KernelMachine("huber"), {"alpha": [0.1, 1.0], "kernel": [RBF(1.0), Matern(2.0)]}, curve),
+    (KernelMachine("hinge"), {"alpha": [1.0, 0.1], "fit_intercept": [True, False]}, two_classes),
     (KernelQuantileRegression(), {"C": [0.1, 1.0], "kernel": [RBF(1.0), RBF(2.0)]}, lambda: curve(60)),
+    (KernelQuantileRegression([0.2, 0.8], kernel=RBF(1.0)), {"C": [0.1, 1.0]}, lambda: curve(60)),
     (KernelOrdinalRegression(), {"C": [0.1, 1.0], "gamma": [0.1, 1.0]}, three_classes),
     (KernelLMS(), {"max_iter": [5, 10], "gamma": [0.1, 1.0]}, curve),
 ]
@@ -544,3 +546,14 @@ def test_solvers_that_need_few_rows_of_a_large_matrix_share_none(monkeypatch: py
     words = ["abc" * (i % 7) + "b" * (i % 5) for i in range(120)]
     search = GridSearchCV(SVC(kernel=Spectrum(2).normalized()), {"C": [0.1, 1.0]}, cv=2)
     assert search.fit(words, np.arange(120) % 2).sharing_.startswith("1 kernel matrices")
+
+
+def test_a_newton_method_that_reaches_its_limit_starts_from_scratch() -> None:
+    X, y = two_classes(100)
+    usual = KernelLogisticRegression()
+    ours, _ = both(GridSearchCV(usual, {"C": [0.1, 1.0, 10.0], "max_iter": [2, 100]}, cv=THREE), X, y)
+    assert "3 paths along C" in ours.sharing_
+    huber = KernelMachine("huber")
+    A, b = curve(60)
+    ours, _ = both(GridSearchCV(huber, {"alpha": [0.1, 1.0], "max_iter": [1, -1]}, cv=THREE), A, b)
+    assert "3 paths along alpha" in ours.sharing_

@@ -19,6 +19,7 @@ from mercer.data.statements import Count, Floats, Is, Labels, Number, Word
 from mercer.engine import memory
 from mercer.estimators.ordinal.likelihood import OrdinalLikelihood
 from mercer.estimators.ordinal.ordered import DECISIONS, OrderedLabels, class_probabilities, decide, ordered_labels
+from mercer.estimators.shared.along import FitsFromAttributes
 from mercer.estimators.shared.certificates import warn_if_stopped
 from mercer.estimators.shared.distinct import equal_rows
 from mercer.estimators.shared.expansion import values_of
@@ -40,7 +41,7 @@ from mercer.solvers.risk.ordinal_problem import OrdinalProblem
 from mercer.solvers.solution import Certificate, Solution
 
 
-class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
+class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood, FitsFromAttributes):
     r"""Ordinal regression: ordered classes, separated by cut-points on the scale of a function in a kernel's space.
 
     The classes are 1 < ... < k, their cut-points :math:`-\infty = \phi_0 < \phi_1 < \dots < \phi_k = \infty`, and

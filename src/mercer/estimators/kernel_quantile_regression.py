@@ -17,7 +17,7 @@ from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Flag, Floats, Is, Whole
 from mercer.engine import memory
-from mercer.estimators.shared.base import KernelEstimator
+from mercer.estimators.shared.along import FitsFromSolutions
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support, values_of
 from mercer.estimators.shared.parameters import require_flags, require_number, require_positive, require_whole
@@ -37,7 +37,7 @@ from mercer.solvers.solution import Certificate
 _ROUNDING = 1e-12
 
 
-class KernelQuantileRegression(RegressorMixin, KernelEstimator):
+class KernelQuantileRegression(RegressorMixin, FitsFromSolutions):
     r"""Quantiles of the target given the row, with any kernel; for several levels, quantiles that do not cross.
 
     For each level :math:`\tau_j` it fits a function :math:`f_j(x) = \langle w_j, \phi(x) \rangle + b_j`, together
@@ -328,10 +328,16 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         solver = kind(cache_bytes=int(self.cache_size * 2**20), **options)
         with ExitStack() as stack:
             shared = shared_gram(gram, stack) if len(levels) > 1 else gram
-            solutions = [
-                solver.solve(RegularizedRisk(shared, Quantile(float(level)), y, price, intercept=True, convex=convex))
+            problems = [
+                RegularizedRisk(shared, Quantile(float(level)), y, price, intercept=True, convex=convex)
                 for level in levels
             ]
+            if isinstance(solver, RiskSolver):
+                starts = self._starts(len(levels))
+                solutions = [solver.solve(p, start) for p, start in zip(problems, starts, strict=True)]
+                self._solved([solution.value for solution in solutions])
+            else:
+                solutions = [solver.solve(p) for p in problems]
             C = np.column_stack([s.value.c for s in solutions])
             b = np.array([s.value.b for s in solutions])
             certificate = joined([s.certificate for s in solutions])

@@ -21,7 +21,7 @@ Parameters = Mapping[str, Any]
 
 _OF_KERNEL = ("kernel", "gamma", "degree", "coef0", "kernel_params")
 # Parameters along which a machine is solved from one value to the next, the best one first.
-_PATHS = ("C", "nu", "epsilon")
+_PATHS = ("C", "nu", "epsilon", "alpha")
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,11 @@ def groups_of(estimator: Any, candidates: Sequence[Parameters]) -> list[Group]:
 def _is_solved_along(estimator: Any) -> bool:
     """Whether solutions along a path are those of fits alone: a solver that may stop early depends on its start."""
     learner = learner_of(estimator)
-    return can_share(estimator) and isinstance(learner, FitsAlong) and getattr(learner, "max_iter", -1) == -1
+    if not (can_share(estimator) and isinstance(learner, FitsAlong)):
+        return False
+    # The limit of a Newton method is there for problems that it cannot solve, unless somebody has lowered it.
+    limit, usual = (getattr(one, "max_iter", -1) for one in (learner, type(learner)()))
+    return bool(limit == -1 or 0 < usual <= limit)
 
 
 def _reading(learner: Any) -> Hashable:

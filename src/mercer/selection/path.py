@@ -84,7 +84,7 @@ class Path(Sequence[Any]):
         lines.append(f"{self.parameter:>12} {'SVs':>8} {'objective':>14} {'relative gap':>13}  status")
         for value, model in zip(self.values, self.models):
             c = model.certificate_
-            count = int(np.sum(model.n_support_))
+            count = np.count_nonzero(np.atleast_2d(dense(model.dual_coef_)).any(axis=0))
             lines.append(f"{value:12.6g} {count:8d} {c.primal:14.7g} {c.relative_gap:13.2e}  {c.status.name}")
         return "\n".join(lines)
 
@@ -117,7 +117,7 @@ def svm_path(
         Exactly one of them: values of a parameter of the estimator, in any order; C above 0 and finite.
     estimator : SVC, NuSVC, SVR, NuSVR or OneClassSVM, optional
         Not changed, and need not be fitted; by default ``SVC()``. With ``stop="gap"`` every relative duality gap is
-        at most ``tol``.
+        at most ``tol``. Other learners with a C that can be fitted along it will do, too.
     sample_weight : array of shape (n,), optional
         As for ``fit``.
     **parameters

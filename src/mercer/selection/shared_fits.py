@@ -32,6 +32,7 @@ from mercer.selection.fold_rows import (
     transformed,
     untransformed,
 )
+from mercer.solvers.solution import Status
 
 # Folds of several groups are dealt to the threads together, so that none waits long for the last one.
 _TASKS_A_THREAD = 4
@@ -254,6 +255,9 @@ class SharedFits:
             by_value = dict(zip(different, fitted))
             self.paths += 1
             models = [by_value[value] for value in group.values]
+            if any(model.certificate_.status is Status.iteration_limit for model in fitted):
+                # Where a solver has stopped depends on where it has started.
+                return [self._fit_alone(_estimator(group, n), fold) for n in range(len(models))]
         else:
             models = [learner.fit(train, y, **options)]
         if rows is None:

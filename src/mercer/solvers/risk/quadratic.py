@@ -19,6 +19,7 @@ from mercer.solvers.risk.kernel_products import KernelProducts
 from mercer.solvers.risk.regularized_risk import RegularizedRisk
 from mercer.solvers.risk.row_newton import Newton, Point, Residual
 from mercer.solvers.risk.rows import EnvelopeRows, SmoothRows
+from mercer.solvers.risk.values import RiskValue
 from mercer.solvers.solution import Solution
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.smo import SMO
@@ -77,6 +78,7 @@ class QuadraticSolver(Protocol):
 
     steps: int
 
+    def begin(self, start: RiskValue) -> None: ...
     def solve(self, lam: float, aim: Aim) -> Answer: ...
 
 
@@ -88,6 +90,10 @@ class ByNewton:
         self.newton = Newton(K, progress, problem.intercept)
         self.rows = SmoothRows(problem.loss, problem.targets, problem.weight)
         self.point = Point.zero(len(problem.targets))
+
+    def begin(self, start: RiskValue) -> None:
+        """Go on from a solution for another factor."""
+        self.point = point_of(start)
 
     def solve(self, lam: float, aim: Aim) -> Answer:
         """At one factor of the penalty."""
@@ -113,6 +119,10 @@ class ByMultipliers:
         self.u = np.zeros(len(problem.targets))
         diagonal = K.diagonal()
         self.unit = 1.0 / max(float(diagonal.mean()), 1e-300)
+
+    def begin(self, start: RiskValue) -> None:
+        """Go on from a solution for another factor."""
+        self.point, self.u = point_of(start), start.u
 
     def solve(self, lam: float, aim: Aim) -> Answer:
         """At one factor of the penalty."""
@@ -148,6 +158,10 @@ class AsBox:
         self.problem, self.rules, self.steps = problem, rules, 0
         self.beta: Vector | None = None
 
+    def begin(self, start: RiskValue) -> None:
+        """Go on from a solution for another factor."""
+        self.beta = start.c
+
     def solve(self, lam: float, aim: Aim) -> Answer:
         """At one factor of the penalty."""
         problem = self.problem
@@ -180,6 +194,11 @@ class AsBox:
         u, Ku, b = -lam * c, -lam * Kc, solution.value.offset
         risk = replace(self.problem, penalty=HalfSquare(), alpha=lam)
         return Answer(c, Kc, b, u, Ku, bounds(risk, c, Kc, b, u, Ku), solution.certificate.kkt_violation)
+
+
+def point_of(start: RiskValue) -> Point:
+    """The point of Newton's method at a solution."""
+    return Point(start.c[:, None], start.Kc[:, None], np.array([start.b]))
 
 
 def answer(problem: RegularizedRisk, K: KernelProducts, lam: float, residual: Residual) -> Answer:

@@ -75,13 +75,15 @@ class RiskSolver:
     n_jobs: int | None = None
     verbose: bool = False
 
-    def solve(self, problem: RegularizedRisk) -> Solution[RiskValue, Vector]:
+    def solve(self, problem: RegularizedRisk, start: RiskValue | None = None) -> Solution[RiskValue, Vector]:
         """Solve ``problem``.
 
         Parameters
         ----------
         problem : RegularizedRisk
             A convex one; see :func:`mercer.solvers.risk.stationary.StationarySolver` for others.
+        start : RiskValue, optional
+            The solution for another factor of the penalty, with the same K.
 
         Returns
         -------
@@ -122,6 +124,8 @@ class RiskSolver:
                 progress = Progress(limit, "Newton steps", self.verbose)
                 by = ByMultipliers if choice == "multipliers" or not problem.loss.smooth else ByNewton
                 solver = by(problem, K, progress, limit)
+            if start is not None:
+                solver.begin(start)
             answer, lam = _minimise(problem, solver, tight, n <= EXACT and not isinstance(solver, ByMultipliers))
         status = _status(aim, answer, solver.steps >= limit)
         certificate = Certificate(
