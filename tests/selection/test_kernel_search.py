@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercer import SVC, SVR, GridSearchCV, KernelRidge, KernelSearchCV, NuSVC
-from mercer._errors import DataError
+import mercer
+from mercer import SVC, SVR, GaussianProcessClassifier, GridSearchCV, KernelRidge, KernelSearchCV, NuSVC
+from mercer._errors import DataError, MercerWarning
+from mercer.kernels import RBF, Constant, Spectrum
 from search_cases import curve, three_classes, two_classes
 
 RATES = [0.01, 0.1, 1.0]
@@ -40,3 +46,172 @@ def test_the_best_is_not_worse_than_that_of_a_coarse_grid(estimator: Any, data: 
 def test_no_targets() -> None:
     with pytest.raises(DataError, match="requires y to be passed, but the target y is None"):
         KernelSearchCV(SVC()).fit(np.eye(4))
+
+
+def test_kernels_to_choose_among_on_strings() -> None:
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice(list("aab" if i % 2 else "abb"), 12)) for i in range(40)]
+    kernels = [Spectrum(1).normalized(), Spectrum(2).normalized()]
+    search = KernelSearchCV(SVC(), kernels=kernels, cv=2, random_state=0).fit(words, np.arange(40) % 2)
+    assert search.best_params_["kernel"] in kernels and set(search.best_params_) == {"kernel", "C"}
+    assert {str(params["kernel"]) for params in search.cv_results_["params"]} == set(map(str, kernels))
+    assert len(search.predict(words)) == 40
+
+
+def test_free_parameters_of_a_kernel() -> None:
+    X = np.random.default_rng(0).uniform(-1, 1, (40, 2))
+    kernel = Constant(2.0).fixed() * RBF([1.0, 1.0])
+    search = KernelSearchCV(KernelRidge(kernel=kernel), cv=2, random_state=0).fit(X, np.sin(4 * X[:, 0]))
+    best = {parameter.name: parameter.value for parameter in search.best_params_["kernel"].parameters}
+    # The last column says nothing of y.
+    assert best["right.length_scale[1]"] > 2.0 * best["right.length_scale[0]"]
+    assert [value for name, value in best.items() if name.startswith("left")] == [2.0]
+
+
+def test_matrices_have_a_penalty_only() -> None:
+    X, y = two_classes(60)
+    search = KernelSearchCV(SVC(kernel="precomputed"), cv=2, random_state=0).fit(X @ X.T, y)
+    assert set(search.best_params_) == {"C"} and search.certified_
+    assert search.predict(X @ X.T).shape == (60,)
+
+
+def test_results_have_the_layout_of_scikit_learn() -> None:
+    X, y = two_classes(80)
+    search = KernelSearchCV(SVC(), cv=2, random_state=0).fit(X, y)
+    results, scores = search.cv_results_, search.cv_results_["mean_test_score"]
+    peer = GridSearchCV(SVC(), {"C": [1.0], "gamma": [1.0]}, cv=2).fit(X, y)
+    assert set(peer.cv_results_) <= set(results)
+    assert results["params"][search.best_index_] == search.best_params_ and search.best_score_ == scores.max()
+    assert results["rank_test_score"][search.best_index_] == 1
+    assert (search.bounds_[:, 0] <= scores).all() and (scores <= search.bounds_[:, 1]).all()
+    assert search.table_["mean_test_score"].is_monotonic_decreasing and len(search.table_) == len(scores)
+    # The scores are those of fits alone.
+    alone = cross_val_score(SVC(**search.best_params_), X, y, cv=2).mean()
+    assert alone == pytest.approx(search.best_score_)
+    assert search.score(X, y) == search.best_estimator_.score(X, y) and list(search.classes_) == [0, 1]
+
+
+def test_any_number_of_threads_gives_the_same_search() -> None:
+    X, y = curve(40)
+    one, many = (KernelSearchCV(KernelRidge(kernel="rbf"), cv=2, random_state=1, n_jobs=n).fit(X, y) for n in (1, 4))
+    assert one.best_params_ == many.best_params_ and one.cv_results_["params"] == many.cv_results_["params"]
+    np.testing.assert_array_equal(one.cv_results_["mean_test_score"], many.cv_results_["mean_test_score"])
+    np.testing.assert_array_equal(one.bounds_, many.bounds_)
+
+
+def test_weights_and_groups() -> None:
+    X, y = two_classes(80)
+    weight, groups = np.linspace(0.5, 2.0, 80), np.arange(80) % 4
+    pipeline = make_pipeline(StandardScaler(), SVC())
+    search = KernelSearchCV(pipeline, cv=GroupKFold(2), random_state=0)
+    search.fit(X, y, groups=groups, svc__sample_weight=weight)
+    cv = list(GroupKFold(2).split(X, y, groups))
+    grid = {name: [value] for name, value in search.best_params_.items()}
+    peer = GridSearchCV(pipeline, grid, cv=cv).fit(X, y, svc__sample_weight=weight)
+    assert peer.best_score_ == pytest.approx(search.best_score_)
+
+
+def test_a_budget_that_is_over_leaves_the_best_so_far() -> None:
+    X, y = two_classes(80)
+    search = KernelSearchCV(SVC(), cv=2, time_budget=1e-6, random_state=0).fit(X, y)
+    assert search.stop_reason_.startswith("budget: the first candidate alone") and len(search.bounds_) == 1
+    assert not search.certified_ or len(search.bounds_) == 1
+    assert search.predict(X).shape == (80,)
+
+
+class Interrupts(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Passes rows on, and stops by hand the fit after so many."""
+
+    fits = 0
+
+    def __init__(self, after: int = 10**9) -> None:
+        self.after = after
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        type(self).fits += 1
+        if type(self).fits > self.after:
+            raise KeyboardInterrupt
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return X
+
+
+def test_ctrl_c_keeps_the_best_so_far() -> None:
+    X, y = two_classes(80)
+    search = KernelSearchCV(SVC(), cv=2, refit=False, random_state=0)
+    count = 0
+
+    def stop(what: str, done: int, total: int | None) -> None:
+        nonlocal count
+        count += what == "search"
+        if what == "search" and count == 7:
+            raise KeyboardInterrupt
+
+    with mercer.on_progress(stop), pytest.warns(MercerWarning, match="interrupted after 7 candidates"):
+        search.fit(X, y)
+    assert search.stop_reason_.startswith("interrupted") and len(search.bounds_) == 7
+    assert search.best_score_ == search.cv_results_["mean_test_score"].max()
+    count = 6
+    with mercer.on_progress(stop), pytest.warns(MercerWarning, match="fits it to all rows now"):
+        assert KernelSearchCV(SVC(), cv=2, random_state=0).fit(X, y).predict(X).shape == (80,)
+
+
+def test_ctrl_c_before_any_result_raises() -> None:
+    X, y = two_classes(80)
+    Interrupts.fits = 0
+    with pytest.raises(KeyboardInterrupt):
+        KernelSearchCV(make_pipeline(Interrupts(after=1), SVC()), cv=2).fit(X, y)
+
+
+def test_candidates_that_fail_are_named() -> None:
+    X, y = two_classes(60)
+
+    def raises(x: Any, z: Any) -> float:
+        raise RuntimeError("no such pair")
+
+    search = KernelSearchCV(SVC(), kernels=[raises, "rbf"], cv=2, random_state=0)
+    with pytest.warns(
+        MercerWarning, match=r"candidates failed on some fold and have error_score there:\n.*no such pair"
+    ):
+        search.fit(X, y)
+    assert search.best_params_["kernel"] == "rbf"
+    with pytest.raises(ValueError, match=r"All 5 candidates failed:\n.*no such pair"):
+        KernelSearchCV(SVC(), kernels=[raises], cv=2).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("search", "message"),
+    [
+        (KernelSearchCV(LogisticRegression()), "knows the ranges of Mercer's learners"),
+        (KernelSearchCV(SVC(), time_budget=0), "time_budget must be a number of seconds above 0"),
+        (KernelSearchCV(SVC(), scoring=["accuracy", "f1"]), "scoring must be the name of one metric"),
+        (KernelSearchCV(SVC(), kernels=[]), "kernels must be a list of at least one kernel"),
+        (KernelSearchCV(GaussianProcessClassifier(RBF(1.0))), "there is nothing to search"),
+        (KernelSearchCV(SVC(), cv=[(np.arange(30), np.arange(30, 60)), (np.arange(3), [59])]), "one class only"),
+    ],
+    ids=["estimator", "budget", "metrics", "kernels", "nothing", "one class"],
+)
+def test_errors_before_any_work(search: Any, message: str) -> None:
+    X, y = two_classes(60)
+    y[:3] = 0
+    with pytest.raises(ValueError, match=message):
+        search.fit(X, y)
+    assert not hasattr(search, "cv_results_")
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"), [("a", "could not convert"), (np.nan, "contains NaN")], ids=["text", "nan"]
+)
+def test_rows_that_cannot_be_fitted_raise_before_any_work(entry: Any, message: str) -> None:
+    X, y = two_classes(40)
+    X = X.astype(object)
+    X[3, 0] = entry
+    with pytest.raises(ValueError, match=message):
+        KernelSearchCV(SVC()).fit(X, y)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([KernelSearchCV(SVC(), cv=2), KernelSearchCV(KernelRidge(kernel="rbf"), cv=2)])
+def test_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
+    check(estimator)

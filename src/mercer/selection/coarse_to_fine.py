@@ -35,12 +35,6 @@ class CoarseToFine:
     def __init__(self, axes: Sequence[Axis]) -> None:
         self.axes = tuple(axes)
         self._spacing = [axis.spacing for axis in axes]
-        # Of axes with one value, the neighbours are tried at the full spacing first.
-        self._level = 0
-
-    def middle(self) -> Point:
-        """The point in the middle of all axes."""
-        return tuple(_rounded(axis.middle) for axis in self.axes)
 
     def coarse(self) -> list[Point]:
         """All combinations of the values of the main axes, the other axes at their middle."""
@@ -74,12 +68,11 @@ class CoarseToFine:
 
     def best(self, scores: Mapping[Point, float]) -> Point:
         """The best point; among equals the one that is nearest to the middle."""
-        middle = self.middle()
+        return min(scores, key=lambda point: (-scores[point], self.distance(point), point))
 
-        def distance(point: Point) -> float:
-            return sum(((a - b) / axis.spacing) ** 2 for a, b, axis in zip(point, middle, self.axes))
-
-        return min(scores, key=lambda point: (-scores[point], distance(point), point))
+    def distance(self, point: Point) -> float:
+        """The squared distance from the middle, in units of the coarse spacing."""
+        return sum(((a - axis.middle) / axis.spacing) ** 2 for a, axis in zip(point, self.axes))
 
     def _around(self, best: Point) -> list[Point]:
         """The neighbours of a point at the spacing of now, inside the limits of the axes."""

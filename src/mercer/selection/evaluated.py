@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from mercer._errors import MercerWarning
 from mercer._types import Vector
+from mercer.engine import threads
 from mercer.selection.candidates import groups_of
 from mercer.selection.fold_rows import Fold, SearchData, take_rows
 from mercer.selection.held_out import CANDIDATE, HeldOut
@@ -81,6 +85,16 @@ class Bound:
     why: str = ""
 
 
+@dataclass(frozen=True)
+class _Scored:
+    """A candidate on one fold."""
+
+    score: float = np.nan
+    bound: Bound = Bound()
+    seconds: float = np.nan
+    error: str = ""
+
+
 @dataclass(eq=False)
 class Evaluator:
     """Fits and scores candidates in the order in which they are asked for.
@@ -135,31 +149,61 @@ class Evaluator:
         numbered = [replace(group, numbers=tuple(first + n for n in group.numbers)) for group in groups]
         self.fits.extend(numbered)
         made = {}
-        for group in numbered:
-            for number in group.numbers:
-                made[number] = self._score(number, parameters[number - first], tol)
+        with warnings.catch_warnings():
+            # Of kernels that are too narrow, or fits that are worse than the mean: their scores say so.
+            warnings.simplefilter("ignore", MercerWarning)
+            for group in numbered:
+                scored = self._score_group(group.numbers)
+                for number, of_folds in zip(group.numbers, scored):
+                    made[number] = self._joined(number, parameters[number - first], tol, of_folds)
         return [made[first + n] for n in range(len(parameters))]
 
     def _with_tol(self, parameters: Mapping[str, Any], tol: float | None) -> dict[str, Any]:
         return dict(parameters) if tol is None else {**parameters, f"{self.prefix}tol": tol}
 
-    def _score(self, number: int, parameters: Mapping[str, Any], tol: float | None) -> Evaluated:
-        folds = self.data.folds
-        scores, lower, upper, seconds, score_seconds = np.full((5, len(folds)), np.nan)
-        why = error = ""
-        for fold in folds:
-            try:
-                held = HeldOut(self.estimator, self.fits).set_params(**{CANDIDATE: number})
-                held.fit(np.asarray(fold.train)[:, None])
-                begin = time.perf_counter()
-                y = None if self.data.y is None else take_rows(self.data.y, fold.test)
-                rows = np.asarray(fold.test)[:, None]
-                scores[fold.number] = self.scorer(held, rows) if y is None else self.scorer(held, rows, y)
-                bound = self.bound(held.fitted_, held.rows_, fold, y)
-                lower[fold.number], upper[fold.number] = bound.lower, bound.upper
-                why = why or bound.why
-                score_seconds[fold.number] = time.perf_counter() - begin
-            except Exception as reason:  # What a fit raises is reported for the candidate that it belongs to.
-                error = error or f"{type(reason).__name__}: {reason}"
-            seconds[fold.number] = self.fits.seconds[number, fold.number]
-        return Evaluated(parameters, tol, scores, lower, upper, seconds, score_seconds, why, error)
+    def _score_group(self, numbers: Sequence[int]) -> list[list[_Scored]]:
+        """Take the fits of candidates that were fitted together, and score them, fold by fold on the threads."""
+        held = [[self._held(number, fold) for fold in self.data.folds] for number in numbers]
+        scored: list[list[_Scored]] = [[_Scored()] * len(self.data.folds) for _ in numbers]
+
+        def score(fold: Fold) -> None:
+            for row, of_folds in zip(scored, held):
+                row[fold.number] = self._score(of_folds[fold.number], fold)
+
+        threads.run([partial(score, fold) for fold in self.data.folds], self.n_jobs)
+        return scored
+
+    def _held(self, number: int, fold: Fold) -> HeldOut | Exception:
+        held: HeldOut = HeldOut(self.estimator, self.fits).set_params(**{CANDIDATE: number})
+        try:
+            return held.fit(np.asarray(fold.train)[:, None])
+        except Exception as reason:  # What a fit raises is reported for the candidate that it belongs to.
+            return reason
+
+    def _score(self, held: HeldOut | Exception, fold: Fold) -> _Scored:
+        if isinstance(held, Exception):
+            return _Scored(error=f"{type(held).__name__}: {held}")
+        begin = time.perf_counter()
+        try:
+            y = None if self.data.y is None else take_rows(self.data.y, fold.test)
+            rows = np.asarray(fold.test)[:, None]
+            score = float(self.scorer(held, rows) if y is None else self.scorer(held, rows, y))
+            bound = self.bound(held.fitted_, held.rows_, fold, y)
+        except Exception as reason:  # As above: a prediction may fail, too.
+            return _Scored(error=f"{type(reason).__name__}: {reason}")
+        return _Scored(score, bound, time.perf_counter() - begin)
+
+    def _joined(
+        self, number: int, parameters: Mapping[str, Any], tol: float | None, scored: Sequence[_Scored]
+    ) -> Evaluated:
+        return Evaluated(
+            parameters,
+            tol,
+            np.array([one.score for one in scored]),
+            np.array([one.bound.lower for one in scored]),
+            np.array([one.bound.upper for one in scored]),
+            np.array([self.fits.seconds[number, fold.number] for fold in self.data.folds]),
+            np.array([one.seconds for one in scored]),
+            next((one.bound.why for one in scored if one.bound.why), ""),
+            next((one.error for one in scored if one.error), ""),
+        )

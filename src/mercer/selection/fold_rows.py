@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from mercer._optional import optional
-from mercer._types import Positions
+from mercer._types import Positions, Vector
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.engine.tiles import TILE
@@ -149,6 +149,23 @@ class TrainingMatrices:
 
 
 @dataclass(frozen=True, eq=False)
+class KernelValues:
+    """Rows to predict for as kernel values with the training rows, by positions of the search."""
+
+    whole: EvaluatedGram
+    scored: Positions
+    fitted: Positions
+
+    def __call__(self, positions: Positions) -> EvaluatedGram:
+        """Return the values of some rows, (m, n)."""
+        return self.whole.restrict(self.scored[positions], self.fitted)
+
+    def squared_norms(self, positions: Positions) -> Vector:
+        """Return k(x, x) of some rows, (m,)."""
+        return np.asarray(self.whole.diagonal()[self.scored[positions]])
+
+
+@dataclass(frozen=True, eq=False)
 class FoldRows:
     """The rows of a fold, after the steps before the learner.
 
@@ -178,8 +195,8 @@ class FoldRows:
         whole = None if tells_rows_apart(kernel) else self.matrices.matrix(kernel, model.most_shared_rows)
         if whole is None:
             return model, lambda positions: self.matrices.rows[self.scored[positions]]
-        values = whole.astype(self.matrices.dtype)
-        return model.on_kernel_values(), lambda positions: values.restrict(self.scored[positions], self.fitted)
+        values = KernelValues(whole.astype(self.matrices.dtype), self.scored, self.fitted)
+        return model.on_kernel_values(), values
 
 
 def untransformed(data: SearchData, learner: Any, n_jobs: int | None) -> list[FoldRows]:

@@ -18,15 +18,20 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer._optional import optional
 from mercer._types import Vector
+from mercer.engine import settings
 from mercer.estimators.shared.base import KernelEstimator
-from mercer.selection.bounds import bound_of_scores
+from mercer.selection.bounds import ScoreBounds
 from mercer.selection.candidates import learner_of, with_parameters
 from mercer.selection.evaluated import Evaluated, Evaluator, prefix_of
+from mercer.selection.failures import failures
 from mercer.selection.fold_rows import Fold, SearchData
+from mercer.selection.search import check_classes
 from mercer.selection.search_log import LoggedEvaluator, SearchLog, identity
 from mercer.selection.search_plan import SearchPlan, Stop
 from mercer.selection.search_spaces import spaces_of
 from mercer.selection.shared_fits import require_square, takes_matrices
+from mercer.selection.time_budget import TimeBudget
+from mercer.selection.tolerances import tolerances_of
 
 
 def _offers(name: str) -> Any:
@@ -164,8 +169,8 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         DataError, ParameterError
             If there is nothing to search, or an argument is invalid.
         """
-        start = time.perf_counter()
         self._check_parameters()
+        budget = TimeBudget(float(self.time_budget))
         weight = self._weight(params)
         X, y, weight = indexable(X, y, weight)
         scorer = check_scoring(self.estimator, scoring=self.scoring)
@@ -178,10 +183,12 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
             require_square(X)
         data = self._data(X, y, weight, groups)
         spaces = spaces_of(self.estimator, self.kernels, data, self.random_state)
-        evaluator = Evaluator(self.estimator, data, scorer, self.n_jobs, bound_of_scores(scorer))
         log = self._open_log(data)
+        evaluator = Evaluator(self.estimator, data, scorer, self.n_jobs, ScoreBounds.of(self.estimator, scorer, data))
         evaluates = evaluator if log is None else LoggedEvaluator(evaluator, log, len(data.folds))
-        plan = SearchPlan(spaces, evaluates, float(self.time_budget), start, bool(self.verbose))
+        tol, loose = tolerances_of(learner_of(self.estimator), max(len(fold.train) for fold in data.folds))
+        threads = min(settings.resolve_jobs(self.n_jobs), len(data.folds))
+        plan = SearchPlan(spaces, evaluates, budget, tol, loose, threads, bool(self.verbose))
         try:
             stop = plan.run()
         finally:
@@ -189,6 +196,13 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
             if log is not None:
                 log.close()
         self._take_results(plan, stop, data)
+        self.sharing_ = f"{evaluator.fits.matrices} kernel matrices evaluated for {evaluator.fits.count} fits"
+        if stop is Stop.interrupted:
+            warn_user(
+                f"KernelSearchCV was interrupted after {len(plan.candidates)} candidates. It keeps the best so far"
+                f"{', and fits it to all rows now' if self.refit else ''}.",
+                MercerWarning,
+            )
         self.scorer_ = scorer
         if self.refit:
             begin = time.perf_counter()
@@ -209,6 +223,13 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         budget = self.time_budget
         if isinstance(budget, bool) or not isinstance(budget, int | float | np.number) or not budget > 0:
             raise ParameterError(f"time_budget must be a number of seconds above 0, but is {budget!r}.")
+        scoring = self.scoring
+        if not (scoring is None or isinstance(scoring, str) or hasattr(scoring, "_response_method")):
+            raise ParameterError(
+                f"scoring must be the name of one metric, what sklearn.metrics.make_scorer returns, or None, but is "
+                f"{scoring!r}. A function that looks at the rows cannot be used here; GridSearchCV takes several "
+                "metrics and such functions."
+            )
 
     def _open_log(self, data: SearchData) -> SearchLog | None:
         if self.log is None:
@@ -232,6 +253,10 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         splits = cv.split(X, y, groups)
         folds = tuple(Fold(number, every[train], every[test]) for number, (train, test) in enumerate(splits))
+        if is_classifier(self.estimator):
+            check_classes(y, folds)
+            if weight is not None:
+                _check_weighted(np.asarray(y), np.asarray(weight), folds)
         return SearchData(X, y, weight, n, folds)
 
     def _take_results(self, plan: SearchPlan, stop: Stop, data: SearchData) -> None:
@@ -240,10 +265,9 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         if best is None:
             failed = "\n".join(f"{dict(one.parameters)}: {one.error}" for one in candidates[:5])
             raise ValueError(f"All {len(candidates)} candidates failed:\n{failed}")
-        errors = [one for one in candidates if one.error]
+        errors = {number: one.error for number, one in enumerate(candidates) if one.error}
         if errors:
-            failed = "\n".join(f"{dict(one.parameters)}: {one.error}" for one in errors[:5])
-            warn_user(f"{len(errors)} of {len(candidates)} candidates failed on some fold:\n{failed}", MercerWarning)
+            warn_user(failures(errors, [one.parameters for one in candidates]), MercerWarning)
         self.cv_results_ = _table(candidates)
         self.n_splits_ = len(data.folds)
         self.best_index_ = best
@@ -253,7 +277,6 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.bounds_reason_ = next((one.why for one in candidates if one.why), "")
         self.certified_ = plan.is_certified
         self.stop_reason_ = stop.value
-        self.sharing_ = plan.sharing
 
     @property
     def table_(self) -> Any:
@@ -323,11 +346,22 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
+        tags.estimator_type, tags.target_tags = inner.estimator_type, inner.target_tags
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
         tags.input_tags.pairwise, tags.input_tags.sparse = inner.input_tags.pairwise, inner.input_tags.sparse
         tags.array_api_support = False
         return tags
+
+
+def _check_weighted(y: np.ndarray, weight: np.ndarray, folds: Sequence[Fold]) -> None:
+    """Raise unless rows with a weight of two classes are in the training part of each fold."""
+    for fold in folds:
+        counted = y[fold.train][weight[fold.train] > 0]
+        if len(np.unique(counted)) < 2:
+            raise DataError(
+                f"the training part of fold {fold.number} has {len(counted)} rows with a sample_weight above 0, and "
+                "all are of one class; use fewer or stratified folds, or give weights to rows of other classes."
+            )
 
 
 def _table(candidates: Sequence[Evaluated]) -> dict[str, Any]:

@@ -28,6 +28,9 @@ _EXTENSION = 64.0
 _DISTANCES = {"rbf": "sqeuclidean", "laplacian": "cityblock"}
 _SCALES = ("length_scale", "gamma")
 _LENGTH_VALUES = 4
+# Distance of the neighbours of a single value, and the digits of logarithms.
+_APART = math.log(4.0)
+_DIGITS = 5
 # Parameters that are whole numbers.
 _WHOLE = ("n_neighbors",)
 
@@ -46,6 +49,14 @@ class Axis:
     high: float
     spacing: float
     main: bool = True
+
+    @classmethod
+    def even(
+        cls, name: str, first: float, spacing: float, count: int, limits: tuple[float, float], main: bool = True
+    ) -> Axis:
+        """Return an axis with values at equal distances, all and halves of halves of them with a few digits."""
+        first, spacing = round(first, _DIGITS), round(spacing, _DIGITS)
+        return cls(name, tuple(first + n * spacing for n in range(count)), *limits, spacing, main)
 
     @property
     def middle(self) -> float:
@@ -70,9 +81,9 @@ class Penalty:
 
     @property
     def axis(self) -> Axis:
-        values = tuple(math.log(value) for value in self.start)
-        spacing = values[1] - values[0] if len(values) > 1 else math.log(4.0)
-        return Axis(self.name, values, math.log(self.low), math.log(self.high), spacing, self.main)
+        first, count = math.log(self.start[0]), len(self.start)
+        spacing = (math.log(self.start[-1]) - first) / (count - 1) if count > 1 else _APART
+        return Axis.even(self.name, first, spacing, count, (math.log(self.low), math.log(self.high)), self.main)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,13 +150,18 @@ class Space:
         """The mean of k(x, x); 1 where that cannot be computed."""
         if self.rows is None:
             return 1.0
-        if isinstance(kernel, str) and kernel == "precomputed":
-            size = float(np.mean(np.diagonal(np.asarray(self.rows))))
-        else:
-            gamma = {"gamma": chosen["gamma"]} if "gamma" in chosen else {}
-            made = kernel if isinstance(kernel, Kernel) else self._as_kernel(gamma)
-            size = float(np.mean(made.with_data(self.rows).diagonal(self.rows)))
+        try:
+            size = float(np.mean(self._diagonal(kernel, chosen)))
+        except Exception:  # A user-defined kernel may raise anything. The fits meet it again, and report it.
+            return 1.0
         return size if 0 < size < np.inf else 1.0
+
+    def _diagonal(self, kernel: Any, chosen: Mapping[str, Any]) -> Vector:
+        if isinstance(kernel, str) and kernel == "precomputed":
+            return np.diagonal(np.asarray(self.rows))
+        gamma = {"gamma": chosen["gamma"]} if "gamma" in chosen else {}
+        made = kernel if isinstance(kernel, Kernel) else self._as_kernel(gamma)
+        return np.asarray(made.with_data(self.rows).diagonal(self.rows))
 
 
 def _rounded(value: float) -> float:
@@ -216,7 +232,7 @@ def _axes_of_kernel(kernel: Kernel, rows: np.ndarray) -> tuple[Axis, ...]:
         low, high = parameter.bounds
         if parameter.transform == "log":
             low, high = math.log(low / parameter.value), math.log(high / parameter.value)
-            axes.append(Axis(parameter.name, (0.0,), min(low, 0.0), max(high, 0.0), math.log(4.0), main=False))
+            axes.append(Axis.even(parameter.name, 0.0, _APART, 1, (min(low, 0.0), max(high, 0.0)), main=False))
     return tuple(axes)
 
 
@@ -231,10 +247,9 @@ def _multiples(values: Sequence[float], first: str, last: str, rows: np.ndarray)
 
 def _spread(name: str, low: float, high: float) -> Axis:
     """An axis whose coarse values lie evenly between two values, these included."""
-    start = np.linspace(math.log(low), math.log(high), _LENGTH_VALUES)
-    beyond = math.log(_EXTENSION)
-    spacing = float(start[1] - start[0])
-    return Axis(name, tuple(start.tolist()), float(start[0]) - beyond, float(start[-1]) + beyond, spacing)
+    first, last, beyond = math.log(low), math.log(high), math.log(_EXTENSION)
+    spacing = (last - first) / (_LENGTH_VALUES - 1)
+    return Axis.even(name, first, spacing, _LENGTH_VALUES, (first - beyond, last + beyond))
 
 
 def _quantiles(distances: Vector) -> tuple[float, float]:
@@ -252,15 +267,19 @@ def _moved(kernel: Kernel, scales: Sequence[Axis], point: Sequence[float]) -> Ke
     free = [parameter for parameter in kernel.parameters if parameter.free]
     factor = dict(zip((axis.name for axis in scales), point))
     shared = factor.pop("length scale", 0.0)
-    theta = []
-    for parameter in free:
+    values: dict[str, list[float]] = {}
+    for parameter in kernel.parameters:
         step = factor.get(parameter.name, 0.0)
-        if parameter.transform == "log" and _last(parameter.name) in _SCALES:
+        if parameter in free and parameter.transform == "log" and _last(parameter.name) in _SCALES:
             step += -shared if _last(parameter.name) == "gamma" else shared
-        value = parameter.value if parameter.transform != "log" else _rounded(parameter.value * math.exp(step))
-        theta.append(math.log(value) if parameter.transform == "log" else value)
-    moved: Kernel = kernel.with_theta(np.array(theta))
-    return moved
+        moved = _rounded(parameter.value * math.exp(step)) if step else parameter.value
+        values.setdefault(whole_vector(parameter.name), []).append(moved)
+    # The names of vectors end in no number, and those of numbers are alone.
+    vectors = {whole_vector(p.name) for p in kernel.parameters if whole_vector(p.name) != p.name}
+    new = {
+        name.replace(".", "__"): tuple(several) if name in vectors else several[0] for name, several in values.items()
+    }
+    return kernel.with_params(**new)
 
 
 def _last(name: str) -> str:

@@ -84,7 +84,7 @@ class _SharingSearch:
         splits = [(every[train], every[test]) for train, test in cv.split(X, y, params.get("groups"))]
         folds = tuple(Fold(number, train, test) for number, (train, test) in enumerate(splits))
         if is_classifier(self.estimator):
-            _check_classes(y, folds)
+            check_classes(y, folds)
         data = SearchData(X, y, weight, n, folds, bool(self.return_train_score))
         fits = SharedFits(data, groups, self.n_jobs, bool(self.verbose), AskedMethods(self.scoring, data))
         try:
@@ -210,7 +210,7 @@ class _SharingSearch:
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
 
 
-def _check_classes(y: Any, folds: Iterable[Fold]) -> None:
+def check_classes(y: Any, folds: Iterable[Fold]) -> None:
     """Raise unless the training part of each fold has two classes."""
     labels = np.asarray(y)
     for fold in folds:

@@ -9,19 +9,43 @@ from enum import Enum
 
 import numpy as np
 
+from mercer._types import Vector
+from mercer.engine.progress import Progress
 from mercer.selection.coarse_to_fine import CoarseToFine
 from mercer.selection.evaluated import Evaluated
 from mercer.selection.ranges import Point, Space
 from mercer.selection.search_log import Evaluates
+from mercer.selection.time_budget import TimeBudget
+
+# Candidates that are tightened together: those that share a kernel share its matrix.
+_TOGETHER = 4
+# Tightening that narrows an interval by less than this share is only rounding.
+_GAIN = 0.1
+# Below this share of the own tolerance nothing is tightened.
+_TIGHTEST = 1e-7
+_TEN = 10.0
 
 
 class Stop(Enum):
     """Why a search ended. The values are the help texts."""
 
-    done = "done: the neighbours of the best candidate were tried at the finest spacing."
-    certified = "certified: the best candidate is certain given the folds, and its neighbours were tried."
-    budget = "budget: the time budget was over before the search was done; the best candidate so far was taken."
-    interrupted = "interrupted: the search was stopped by hand; the best candidate so far was taken."
+    done = (
+        "done: the neighbours of the best candidate were tried at the finest spacing, and tightening the fits further "
+        "would change nothing but rounding or has no bound to narrow."
+    )
+    certified = (
+        "certified: the neighbours of the best candidate were tried at the finest spacing, and given the folds no "
+        "other candidate that was evaluated can have a higher score."
+    )
+    budget = "budget: the time budget ended before the search was done; this is the best candidate so far."
+    exceeded = (
+        "budget: the first candidate alone took as long as the time budget, so nothing was compared; raise time_budget."
+    )
+    interrupted = "interrupted: the search was stopped by hand; this is the best candidate so far."
+
+
+class _OutOfTimeError(Exception):
+    """The next candidates do not fit the budget."""
 
 
 @dataclass(eq=False)
@@ -32,17 +56,22 @@ class SearchPlan:
     ----------
     spaces : list of Space
     evaluator : Evaluator
-    budget : float
-        Seconds, refit included.
-    start : float
-        When they began, by ``time.perf_counter``.
+    budget : TimeBudget
+    tolerance : float or None
+        Of the learner; None where it has none that could be loosened.
+    loose : float or None
+        The tolerance to begin with; None for the learner's own.
+    threads : int
+        So many folds are fitted at a time.
     verbose : bool
     """
 
     spaces: Sequence[Space]
     evaluator: Evaluates
-    budget: float
-    start: float
+    budget: TimeBudget
+    tolerance: float | None
+    loose: float | None
+    threads: int
     verbose: bool
     candidates: list[Evaluated] = field(default_factory=list)
 
@@ -50,12 +79,20 @@ class SearchPlan:
         self._plans = [CoarseToFine(space.axes) for space in self.spaces]
         self._where: list[tuple[int, Point]] = []
         self._number: dict[tuple[int, Point], int] = {}
+        # Candidates whose interval has become as narrow as rounding allows.
+        self._exhausted: set[int] = set()
+        self._progress = Progress(None, "search", self.verbose)
 
     @property
     def best(self) -> int | None:
-        """The number of the candidate with the best mean score, the first of equals; None if all failed."""
-        means = np.array([one.mean for one in self.candidates])
-        return None if not len(means) or np.isnan(means).all() else int(np.nanargmax(means))
+        """The candidate with the best mean score; None if all failed. Of equals that nearest to the middle."""
+        means = self._means()
+        if not len(means) or np.isnan(means).all():
+            return None
+        equal = np.flatnonzero(means == np.nanmax(means))
+        space = self._where[equal[0]][0]
+        points = {self._where[n][1]: means[n] for n in equal if self._where[n][0] == space}
+        return self._number[space, self._plans[space].best(points)]
 
     @property
     def is_certified(self) -> bool:
@@ -63,39 +100,157 @@ class SearchPlan:
         best = self.best
         if best is None:
             return False
-        upper = [one.interval[1] for number, one in enumerate(self.candidates) if number != best]
-        return bool(self.candidates[best].interval[0] >= max(upper, default=-np.inf)) and not np.isnan(upper).any()
-
-    @property
-    def sharing(self) -> str:
-        """What the fits had in common."""
-        return f"{self.evaluator.fits.matrices} kernel matrices evaluated for {self.evaluator.fits.count} fits"
+        lower, upper = self._bounds()
+        others = np.delete(upper, best)
+        return bool(np.isfinite(lower[best]) and not np.isnan(others).any() and (others <= lower[best]).all())
 
     def run(self) -> Stop:
-        """Search until done, or until the budget is over."""
-        for number, plan in enumerate(self._plans):
-            if not self._evaluate(number, plan.coarse()):
-                return Stop.budget
-        for number, plan in enumerate(self._plans):
-            while points := plan.next(self._scores(number)):
-                if not self._evaluate(number, points):
-                    return Stop.budget
+        """Search until nothing is left to do, the budget is over, or somebody stops it."""
+        try:
+            self._begin()
+            for space, plan in enumerate(self._plans):
+                self._evaluate(space, plan.coarse(), self.loose)
+            self._refine()
+            while self._settle():
+                self._refine()
+            self._tighten()
+        except _OutOfTimeError:
+            return Stop.budget if len(self.candidates) > 1 else Stop.exceeded
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+            return Stop.interrupted
         return Stop.certified if self.is_certified else Stop.done
 
-    def _scores(self, space: int) -> dict[Point, float]:
-        return {point: self.candidates[n].mean for (number, point), n in self._number.items() if number == space}
+    def _begin(self) -> None:
+        """One candidate alone, which tells how long the others take."""
+        plan = self._plans[0]
+        self._evaluate(0, [min(plan.coarse(), key=plan.distance)], self.loose)
 
-    def _evaluate(self, space: int, points: Sequence[Point]) -> bool:
-        """Evaluate points of a space group by group; return whether the budget sufficed."""
-        parameters = [self.spaces[space].parameters(point) for point in points]
-        for group in self.evaluator.groups(parameters, None):
-            if self.candidates and time.perf_counter() - self.start > self.budget:
-                return False
-            for number, one in zip(group, self.evaluator.evaluate([parameters[n] for n in group], None)):
-                self._record(space, points[number], one)
-        return True
+    def _refine(self) -> None:
+        """Go on around the best candidate of each space that may have the best of all, the most promising first."""
+        while True:
+            todo = [(space, points) for space in self._promising() if (points := self._next(space))]
+            if not todo:
+                return
+            self._evaluate(*todo[0], self.loose)
+
+    def _next(self, space: int) -> list[Point]:
+        scores = {point: self.candidates[n].mean for (number, point), n in self._number.items() if number == space}
+        return self._plans[space].next(scores)
+
+    def _promising(self) -> list[int]:
+        """The spaces whose best candidate is within a standard error of the best of all, the best first."""
+        means, best = self._means(), self.best
+        if best is None:
+            return []
+        scores = self.candidates[best].scores
+        least = means[best] - float(np.std(scores)) / np.sqrt(len(scores))
+        tops = {}
+        for space in range(len(self.spaces)):
+            own = [means[n] for n, (number, _) in enumerate(self._where) if number == space]
+            top = np.nanmax(own) if own and not np.isnan(own).all() else -np.inf
+            if top >= least:
+                tops[space] = top
+        return sorted(tops, key=lambda space: -tops[space])
+
+    def _settle(self) -> bool:
+        """Evaluate contenders at the learner's own tolerance, by promise; whether the best is another one then."""
+        before = self.best
+        while self.loose is not None:
+            rough = [n for n in self._contenders() if self.candidates[n].tol is not None]
+            if not rough:
+                break
+            self._again(rough, None)
+        return self.best != before
+
+    def _tighten(self) -> None:
+        """Tighten contenders beyond the learner's own tolerance, until the best is certain or only rounding is left."""
+        if self.tolerance is None:
+            return
+        level = self.tolerance
+        while level > self.tolerance * _TIGHTEST and not self.is_certified:
+            level /= _TEN
+            while not self.is_certified:
+                left = [n for n in self._contenders() if self._may_narrow(n) and self._level(n) > 1.5 * level]
+                if not left:
+                    break
+                self._again(left, level)
+
+    def _may_narrow(self, number: int) -> bool:
+        lower, upper = self.candidates[number].interval
+        return bool(upper > lower) and number not in self._exhausted
+
+    def _level(self, number: int) -> float:
+        tol = self.candidates[number].tol
+        return float(self.tolerance or 0.0) if tol is None else tol
+
+    def _again(self, numbers: list[int], tol: float | None) -> None:
+        """Evaluate the first of some candidates at another tolerance, those of one space together."""
+        space = self._where[numbers[0]][0]
+        some = [n for n in numbers if self._where[n][0] == space][:_TOGETHER]
+        widths = {n: self._width(n) for n in some}
+        self._evaluate(space, [self._where[n][1] for n in some], tol)
+        for n in some:
+            if tol is not None and not self._width(n) < (1.0 - _GAIN) * widths[n]:
+                self._exhausted.add(n)
+
+    def _width(self, number: int) -> float:
+        lower, upper = self.candidates[number].interval
+        return upper - lower
+
+    def _contenders(self) -> list[int]:
+        """The candidates that may be the best as far as their bounds say, the most promising first."""
+        best = self.best
+        if best is None:
+            return []
+        lower, upper = self._bounds()
+        least = np.nanmax(np.append(lower, -np.inf))
+        means = self._means()
+        able = [n for n in range(len(means)) if not np.isnan(means[n]) and not upper[n] < least]
+        return sorted(able, key=lambda n: (n != best, -means[n]))
+
+    def _means(self) -> Vector:
+        return np.array([one.mean for one in self.candidates])
+
+    def _bounds(self) -> tuple[Vector, Vector]:
+        intervals = np.array([one.interval for one in self.candidates]).reshape(-1, 2)
+        return intervals[:, 0], intervals[:, 1]
+
+    def _evaluate(self, space: int, points: Sequence[Point], tol: float | None) -> None:
+        """Evaluate points of a space, those with the same kernel together, as long as the budget suffices."""
+        middle = self._plans[space].distance
+        fresh = [
+            p for p in points if (space, p) not in self._number or self.candidates[self._number[space, p]].tol != tol
+        ]
+        parameters = {point: self.spaces[space].parameters(point) for point in sorted(fresh, key=middle)}
+        ordered = list(parameters)
+        for group in self.evaluator.groups(list(parameters.values()), tol):
+            some = [ordered[n] for n in group]
+            if self.candidates and not self.budget.suffices(space, some, tol):
+                raise _OutOfTimeError
+            begin = time.perf_counter()
+            made = self.evaluator.evaluate([parameters[point] for point in some], tol)
+            # Those from a log took no time now.
+            known = sum(float(np.nansum(one.seconds)) for one in made) / self.threads
+            self.budget.learn(space, some, tol, max(time.perf_counter() - begin, known))
+            for point, one in zip(some, made):
+                self._record(space, point, one)
 
     def _record(self, space: int, point: Point, one: Evaluated) -> None:
-        self._number[space, point] = len(self.candidates)
-        self._where.append((space, point))
-        self.candidates.append(one)
+        """Keep what was evaluated; every candidate passes here, at each of its tolerances."""
+        number = self._number.setdefault((space, point), len(self.candidates))
+        if number == len(self.candidates):
+            self.candidates.append(one)
+            self._where.append((space, point))
+        else:
+            self.candidates[number] = one
+        best = self.best
+        if best is not None:
+            self.budget.refit = self._seconds_of_refit(self.candidates[best])
+            note = f"candidates, best score {self.candidates[best].mean:.5g}"
+            self._progress.advance(note=note)
+
+    def _seconds_of_refit(self, one: Evaluated) -> float:
+        """A fit to all rows has no matrix to share, and more rows than a fold."""
+        return 2.0 * float(np.nanmax(one.seconds)) * (1.0 if one.tol is None else 2.0)

@@ -16,6 +16,7 @@ from mercer.selection.candidates import learner_of
 from mercer.selection.evaluated import prefix_of
 from mercer.selection.fold_rows import SearchData, take_rows
 from mercer.selection.ranges import SAMPLE_ROWS, Space, penalties_of, scale_axes
+from mercer.selection.shared_fits import takes_matrices
 
 
 def spaces_of(estimator: Any, kernels: Sequence[Any] | None, data: SearchData, random_state: Any) -> list[Space]:
@@ -42,14 +43,17 @@ def spaces_of(estimator: Any, kernels: Sequence[Any] | None, data: SearchData, r
     learner = learner_of(estimator)
     if kernels is not None and (isinstance(kernels, str) or not len(kernels)):
         raise ParameterError(f"kernels must be a list of at least one kernel, but is {kernels!r}.")
-    rows = _sample(estimator, data, random_state)
+    rows = _rows(estimator, data)
+    seed = int(check_random_state(random_state).randint(2**31 - 1))
     penalties = penalties_of(learner, data.y, data.weight)
     options = {name: getattr(learner, name) for name in ("gamma", "degree", "coef0") if hasattr(learner, name)}
     learns = learner.learns_kernel
     spaces = []
     for kernel in [learner.kernel] if kernels is None else kernels:
-        axes = () if learns or kernel is None else scale_axes(kernel, rows, options)
-        spaces.append(Space(prefix_of(estimator), kernel, kernels is not None, penalties, axes, rows, options))
+        one = learner if kernels is None else clone(learner).set_params(kernel=kernel)
+        sample = _sample(one, rows, seed, alone=kernels is None or len(kernels) == 1)
+        axes = () if learns or kernel is None else scale_axes(kernel, sample, options)
+        spaces.append(Space(prefix_of(estimator), kernel, kernels is not None, penalties, axes, sample, options))
     if len(spaces) == 1 and not spaces[0].axes:
         raise ParameterError(
             f"there is nothing to search for {learner!r}: it has no penalty that is a number, and its kernel "
@@ -59,17 +63,26 @@ def spaces_of(estimator: Any, kernels: Sequence[Any] | None, data: SearchData, r
     return spaces
 
 
-def _sample(estimator: Any, data: SearchData, random_state: Any) -> Any:
-    """Some rows after the steps before the learner, as it takes them; the whole of a kernel matrix."""
+def _rows(estimator: Any, data: SearchData) -> Any:
+    """The rows of all folds after the steps before the learner."""
     used = np.unique(np.concatenate([part for fold in data.folds for part in (fold.train, fold.test)]))
-    rows, learner = data.X if len(used) == data.n else take_rows(data.X, used), learner_of(estimator)
+    rows = data.X if len(used) == data.n else take_rows(data.X, used)
     if isinstance(estimator, Pipeline) and len(estimator.steps) > 1:
         y = None if data.y is None else take_rows(data.y, used)
         rows = clone(estimator)[:-1].fit_transform(rows, y)
-    if isinstance(learner.kernel, str) and learner.kernel == "precomputed":
-        return np.asarray(rows)
-    some = np.arange(len(used))
-    if len(some) > SAMPLE_ROWS:
-        some = np.sort(check_random_state(random_state).choice(len(some), SAMPLE_ROWS, replace=False))
-    checked = learner.checked_rows(take_rows(rows, some))
+    return rows
+
+
+def _sample(learner: Any, rows: Any, seed: int, *, alone: bool) -> Any:
+    """Some rows as the learner takes them; None if it cannot, and its kernel is one of several."""
+    try:
+        checked = learner.checked_rows(rows)
+    except Exception:
+        if alone:
+            raise
+        # The candidates with this kernel fail, and are named.
+        return None
+    n = checked.shape[0]
+    if n > SAMPLE_ROWS and not takes_matrices(learner):
+        checked = checked[np.sort(np.random.default_rng(seed).choice(n, SAMPLE_ROWS, replace=False))]
     return checked.toarray() if sp.issparse(checked) else checked
