@@ -27,7 +27,7 @@ from mercer.selection.failures import failures
 from mercer.selection.fold_rows import Fold, SearchData
 from mercer.selection.search import check_classes
 from mercer.selection.search_log import LoggedEvaluator, SearchLog, identity
-from mercer.selection.search_plan import SearchPlan, Stop
+from mercer.selection.search_plan import Pace, SearchPlan, Stop
 from mercer.selection.search_spaces import spaces_of
 from mercer.selection.shared_fits import require_square, takes_matrices
 from mercer.selection.time_budget import TimeBudget
@@ -182,17 +182,16 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         if takes_matrices(self.estimator):
             require_square(X)
         data = self._data(X, y, weight, groups)
-        spaces = spaces_of(self.estimator, self.kernels, data, self.random_state)
         log = self._open_log(data)
-        evaluator = Evaluator(self.estimator, data, scorer, self.n_jobs, ScoreBounds.of(self.estimator, scorer, data))
-        evaluates = evaluator if log is None else LoggedEvaluator(evaluator, log, len(data.folds))
-        tol, loose = tolerances_of(learner_of(self.estimator), max(len(fold.train) for fold in data.folds))
-        threads = min(settings.resolve_jobs(self.n_jobs), len(data.folds))
-        plan = SearchPlan(spaces, evaluates, budget, tol, loose, threads, bool(self.verbose))
         try:
+            spaces = spaces_of(self.estimator, self.kernels, data, self.random_state)
+            bounds = ScoreBounds.of(self.estimator, scorer, data)
+            evaluator = Evaluator(self.estimator, data, scorer, self.n_jobs, bounds)
+            evaluates = evaluator if log is None else LoggedEvaluator(evaluator, log, len(data.folds))
+            plan = SearchPlan(spaces, evaluates, budget, self._pace(data), bool(self.verbose))
             stop = plan.run()
-        finally:
             evaluator.fits.close()
+        finally:
             if log is not None:
                 log.close()
         self._take_results(plan, stop, data)
@@ -230,6 +229,10 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
                 f"{scoring!r}. A function that looks at the rows cannot be used here; GridSearchCV takes several "
                 "metrics and such functions."
             )
+
+    def _pace(self, data: SearchData) -> Pace:
+        own, loose = tolerances_of(learner_of(self.estimator), max(len(fold.train) for fold in data.folds))
+        return Pace(own, loose, min(settings.resolve_jobs(self.n_jobs), len(data.folds)))
 
     def _open_log(self, data: SearchData) -> SearchLog | None:
         if self.log is None:

@@ -48,6 +48,24 @@ class _OutOfTimeError(Exception):
     """The next candidates do not fit the budget."""
 
 
+@dataclass(frozen=True)
+class Pace:
+    """How exactly candidates are fitted, and how many at a time.
+
+    Attributes
+    ----------
+    own, loose : float or None
+        The tolerance of the learner, None where it has none that could be changed; and the one to begin with, None for
+        the learner's own.
+    threads : int
+        So many folds are fitted at a time.
+    """
+
+    own: float | None
+    loose: float | None
+    threads: int
+
+
 @dataclass(eq=False)
 class SearchPlan:
     """A search in progress.
@@ -57,21 +75,14 @@ class SearchPlan:
     spaces : list of Space
     evaluator : Evaluator
     budget : TimeBudget
-    tolerance : float or None
-        Of the learner; None where it has none that could be loosened.
-    loose : float or None
-        The tolerance to begin with; None for the learner's own.
-    threads : int
-        So many folds are fitted at a time.
+    pace : Pace
     verbose : bool
     """
 
     spaces: Sequence[Space]
     evaluator: Evaluates
     budget: TimeBudget
-    tolerance: float | None
-    loose: float | None
-    threads: int
+    pace: Pace
     verbose: bool
     candidates: list[Evaluated] = field(default_factory=list)
 
@@ -109,7 +120,7 @@ class SearchPlan:
         try:
             self._begin()
             for space, plan in enumerate(self._plans):
-                self._evaluate(space, plan.coarse(), self.loose)
+                self._evaluate(space, plan.coarse(), self.pace.loose)
             self._refine()
             while self._settle():
                 self._refine()
@@ -125,7 +136,7 @@ class SearchPlan:
     def _begin(self) -> None:
         """One candidate alone, which tells how long the others take."""
         plan = self._plans[0]
-        self._evaluate(0, [min(plan.coarse(), key=plan.distance)], self.loose)
+        self._evaluate(0, [min(plan.coarse(), key=plan.distance)], self.pace.loose)
 
     def _refine(self) -> None:
         """Go on around the best candidate of each space that may have the best of all, the most promising first."""
@@ -133,7 +144,7 @@ class SearchPlan:
             todo = [(space, points) for space in self._promising() if (points := self._next(space))]
             if not todo:
                 return
-            self._evaluate(*todo[0], self.loose)
+            self._evaluate(*todo[0], self.pace.loose)
 
     def _next(self, space: int) -> list[Point]:
         scores = {point: self.candidates[n].mean for (number, point), n in self._number.items() if number == space}
@@ -157,7 +168,7 @@ class SearchPlan:
     def _settle(self) -> bool:
         """Evaluate contenders at the learner's own tolerance, by promise; whether the best is another one then."""
         before = self.best
-        while self.loose is not None:
+        while self.pace.loose is not None:
             rough = [n for n in self._contenders() if self.candidates[n].tol is not None]
             if not rough:
                 break
@@ -166,10 +177,10 @@ class SearchPlan:
 
     def _tighten(self) -> None:
         """Tighten contenders beyond the learner's own tolerance, until the best is certain or only rounding is left."""
-        if self.tolerance is None:
+        if self.pace.own is None:
             return
-        level = self.tolerance
-        while level > self.tolerance * _TIGHTEST and not self.is_certified:
+        level = self.pace.own
+        while level > self.pace.own * _TIGHTEST and not self.is_certified:
             level /= _TEN
             while not self.is_certified:
                 left = [n for n in self._contenders() if self._may_narrow(n) and self._level(n) > 1.5 * level]
@@ -183,7 +194,7 @@ class SearchPlan:
 
     def _level(self, number: int) -> float:
         tol = self.candidates[number].tol
-        return float(self.tolerance or 0.0) if tol is None else tol
+        return float(self.pace.own or 0.0) if tol is None else tol
 
     def _again(self, numbers: list[int], tol: float | None) -> None:
         """Evaluate the first of some candidates at another tolerance, those of one space together."""
@@ -232,7 +243,7 @@ class SearchPlan:
             begin = time.perf_counter()
             made = self.evaluator.evaluate([parameters[point] for point in some], tol)
             # Those from a log took no time now.
-            known = sum(float(np.nansum(one.seconds)) for one in made) / self.threads
+            known = sum(float(np.nansum(one.seconds)) for one in made) / self.pace.threads
             self.budget.learn(space, some, tol, max(time.perf_counter() - begin, known))
             for point, one in zip(some, made):
                 self._record(space, point, one)
