@@ -88,7 +88,45 @@ def test_several_classes() -> None:
     assert cross_val_score(TabularClassifier(), X, y, cv=3).mean() > 0.92
 
 
+@pytest.mark.parametrize(("classes", "y"), [(2, TWO), (3, THREE)])
+def test_weights_are_repetitions(classes: int, y: np.ndarray) -> None:
+    weights = np.random.default_rng(1).integers(0, 4, 110)
+    rows = np.repeat(np.arange(110), weights)
+    weighted = TabularClassifier().fit(TRAIN, y[:110], sample_weight=weights)
+    repeated = TabularClassifier().fit(TRAIN.iloc[rows], y[rows])
+    np.testing.assert_allclose(weighted.predict_proba(TEST), repeated.predict_proba(TEST), atol=1e-6)
+    assert weighted.n_rows_ == repeated.n_rows_ == (weights > 0).sum()
+
+
+def test_a_class_whose_rows_have_no_weight_is_none() -> None:
+    model = TabularClassifier().fit(TRAIN, THREE[:110], sample_weight=THREE[:110] != "fair")
+    assert model.classes_.tolist() == ["cheap", "dear"]
+    with pytest.raises(DataError, match="at least two classes"):
+        TabularClassifier().fit(TRAIN, TWO[:110], sample_weight=TWO[:110] == "dear")
+
+
+def test_a_rare_class_keeps_its_share() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2400, 2))
+    y = X[:, 0] + 0.5 * rng.normal(size=2400) > 2.0
+    P = TabularClassifier().fit(X[:400], y[:400]).predict_proba(X[400:])[:, 1]
+    assert 0.02 < y[:400].mean() < 0.06 and abs(P.mean() - y[:400].mean()) < 0.01
+    assert log_loss(y[400:], P) < 0.7 * log_loss(y[400:], np.full(2000, y[:400].mean()))
+
+
+def test_the_noise_of_labels_has_a_lower_bound() -> None:
+    """Without one the process goes through every label of a table with many columns and few rows."""
+    X = np.random.default_rng(0).normal(size=(60, 20))
+    assert TabularClassifier().fit(X, X[:, 0] > 0).noise_ >= 0.03 * (1 - 1e-12)
+
+
 AWKWARD = {
+    "one column": (TRAIN[["size"]], TWO[:110]),
+    "two rows of each class": (TRAIN[:4], ["a", "b", "a", "b"]),
+    "booleans and dates": (
+        TRAIN.assign(old=TRAIN["size"] > 80, sold=pd.date_range("2020-01-01", periods=110, freq="11D")),
+        TWO[:110],
+    ),
     "two rows": (TRAIN[:2], ["a", "b"]),
     "constant columns": (TRAIN.assign(size=1.0), TWO[:110]),
     "nothing but constants": (TRAIN[["size"]].assign(size=1.0), TWO[:110]),

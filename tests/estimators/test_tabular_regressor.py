@@ -124,6 +124,46 @@ def test_units_do_not_matter() -> None:
     np.testing.assert_allclose(model.predict(other), 1e6 * MODEL.predict(TRAIN) - 3.0, rtol=1e-3)
 
 
+WEIGHTS = np.random.default_rng(1).integers(0, 4, 90)
+
+
+@pytest.mark.parametrize("targets", ["all differ", "few"])
+def test_weights_are_repetitions(targets: str) -> None:
+    y = PRICE[:90] if targets == "all differ" else np.round(PRICE[:90], -2)
+    rows = np.repeat(np.arange(90), WEIGHTS)
+    weighted = TabularRegressor().fit(TRAIN, y, sample_weight=WEIGHTS)
+    repeated = TabularRegressor().fit(TRAIN.iloc[rows], y[rows])
+    np.testing.assert_allclose(weighted.predict_quantiles(TEST), repeated.predict_quantiles(TEST), rtol=1e-6)
+    np.testing.assert_allclose(weighted.residual_quantiles_, repeated.residual_quantiles_, rtol=1e-4, atol=1e-6)
+    assert weighted.n_rows_ == repeated.n_rows_ == (WEIGHTS > 0).sum()
+
+
+def test_the_process_with_weights_is_that_of_repeated_rows() -> None:
+    """With the kernel and the noise that were learnt: the system with all rows, and errors of one repetition."""
+    model = TabularRegressor().fit(TRAIN, PRICE[:90], sample_weight=WEIGHTS)
+    rows = np.repeat(np.arange(90), WEIGHTS)
+    y = (PRICE[rows] - PRICE[rows].mean()) / PRICE[rows].std()
+    features = model.encoder_.transform(TRAIN.iloc[rows])
+    whole = GaussianProcessRegressor(model.kernel_, alpha=model.noise_ + 1e-8, optimizer=None).fit(features, y)
+    mean, std = whole.predict(model.encoder_.transform(TEST), return_std=True, observation=True)
+    ours = model.predict(TEST, return_std=True)
+    np.testing.assert_allclose(ours[0], PRICE[rows].mean() + PRICE[rows].std() * mean, rtol=1e-6)
+    np.testing.assert_allclose(ours[1], PRICE[rows].std() * std, rtol=1e-5)
+    left_out = whole.leave_one_out()
+    errors = np.sort((y - left_out.mean) / np.sqrt(left_out.variance))
+    np.testing.assert_allclose(model.residual_quantiles_, errors, rtol=1e-3, atol=1e-4)
+
+
+def test_weights_of_one_and_rows_without_weight_change_nothing() -> None:
+    np.testing.assert_array_equal(fitted().predict(TEST), MODEL.predict(TEST))
+    more = pd.concat([TRAIN, TEST])
+    model = TabularRegressor().fit(more, np.r_[PRICE[:90], np.full(30, 1e9)], sample_weight=np.repeat([1, 0], [90, 30]))
+    np.testing.assert_array_equal(model.predict(TEST), MODEL.predict(TEST))
+    for wrong, words in ((-np.ones(90), "negative"), (np.zeros(90), "zero for each"), (np.ones(3), "one weight for")):
+        with pytest.raises(DataError, match=words):
+            TabularRegressor().fit(TRAIN, PRICE[:90], sample_weight=wrong)
+
+
 AWKWARD = {
     "one row": (TRAIN[:1], PRICE[:1]),
     "two rows": (TRAIN[:2], PRICE[:2]),
@@ -185,6 +225,33 @@ def test_categories_and_gaps_that_are_new() -> None:
 def test_data_that_cannot_be_used(X: object, y: np.ndarray, words: str) -> None:
     with pytest.raises(DataError, match=words):
         TabularRegressor().fit(X, y)  # type: ignore[arg-type]
+
+
+def test_infinite_values_are_named() -> None:
+    with pytest.raises(DataError, match="infinity"):
+        TabularRegressor().fit(TRAIN.assign(size=TRAIN["size"].where(TRAIN.index != 3, np.inf)), PRICE[:90])
+    with pytest.raises(DataError, match="infinity"):
+        MODEL.predict(TEST.assign(size=-np.inf))
+
+
+def test_one_column_of_each_kind_has_the_right_answer() -> None:
+    """Booleans, dates, categories that are new and numbers that are missing, each alone in a table."""
+    days = pd.date_range("2024-01-01", periods=200, freq="D")
+    weekend = pd.DataFrame({"day": days})
+    sales = np.where(days.day_of_week >= 5, 9.0, 4.0)
+    model = TabularRegressor().fit(weekend[:150], sales[:150])
+    np.testing.assert_allclose(model.predict(weekend[150:]), sales[150:], atol=0.3)
+
+    old = pd.DataFrame({"old": np.arange(60) % 3 == 0})
+    model = TabularRegressor().fit(old, np.where(old["old"], 1.0, 3.0))
+    np.testing.assert_allclose(model.predict(pd.DataFrame({"old": [True, False]})), [1.0, 3.0], atol=1e-2)
+
+    town = pd.DataFrame({"town": np.resize(["Ulm", "Zug", None], 60)})
+    model = TabularRegressor().fit(town, np.resize([1.0, 3.0, 8.0], 60))
+    mean, std = model.predict(pd.DataFrame({"town": ["Ulm", "Zug", None, "Rom"]}), return_std=True)
+    np.testing.assert_allclose(mean[:3], [1.0, 3.0, 8.0], atol=1e-2)
+    # Of a category that is new only the mean of all is known.
+    assert 2.0 < mean[3] < 6.0 and std[3] > 20 * std[:3].max()
 
 
 def test_columns_of_other_names() -> None:

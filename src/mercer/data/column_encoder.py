@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError
+from mercer._types import Vector
 from mercer.data.column_features import CategoryColumn, DateColumn, Missing, NumberColumn, TextColumn
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
@@ -74,8 +75,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     def __init__(self, kinds: Mapping[str, str] | None = None) -> None:
         self.kinds = kinds
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the kind and the encoding of each column.
+    def fit(self, X: Any, y: Any = None, sample_weight: Vector | None = None) -> Self:
+        """Learn the kind and the encoding of each column; ``sample_weight`` says how often each row counts.
 
         Raises
         ------
@@ -89,8 +90,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         asked = checked_kinds(self.kinds, names)
         encoders: list[FeatureColumn] = []
         for column in columns:
-            kind = asked.get(column.name) or kind_of(column)
-            encoders.append(_fitted_encoder(kind, column))
+            kind = asked.get(column.name) or kind_of(column, sample_weight)
+            encoders.append(_fitted_encoder(kind, column, sample_weight))
         self.columns_, self.names_ = encoders, names
         return self
 
@@ -176,8 +177,8 @@ def _is_missing(entries: np.ndarray) -> Missing:
     )
 
 
-def kind_of(column: Column) -> str:
-    """The kind that a column seems to be of.
+def kind_of(column: Column, weights: Vector | None = None) -> str:
+    """The kind that a column seems to be of; ``weights`` say how often each entry counts.
 
     >>> words = np.array(["red", "green", "red"], dtype=object)
     >>> kind_of(Column("colour", words, np.zeros(3, bool)))
@@ -193,7 +194,8 @@ def kind_of(column: Column) -> str:
     if _dates(known) is not None:
         return "date"
     distinct = len({str(entry) for entry in known})
-    return "text" if distinct > _FEW and distinct > _MOST_DIFFERENT * len(known) else "category"
+    count = len(known) if weights is None else weights[~column.missing].sum()
+    return "text" if distinct > _FEW and distinct > _MOST_DIFFERENT * count else "category"
 
 
 def _dates(known: np.ndarray) -> np.ndarray | None:
@@ -208,9 +210,9 @@ def _dates(known: np.ndarray) -> np.ndarray | None:
         return None
 
 
-def _fitted_encoder(kind: str, column: Column) -> FeatureColumn:
+def _fitted_encoder(kind: str, column: Column, weights: Vector | None) -> FeatureColumn:
     cls = KINDS[kind]
-    return TextColumn() if issubclass(cls, TextColumn) else cls.fit(*_as_kind(cls, column))
+    return TextColumn() if issubclass(cls, TextColumn) else cls.fit(*_as_kind(cls, column), weights)
 
 
 def _as_kind(cls: type[FeatureColumn], column: Column) -> tuple[Any, Missing]:

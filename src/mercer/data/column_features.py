@@ -62,13 +62,15 @@ class NumberColumn:
     )
 
     @classmethod
-    def fit(cls, values: Vector, missing: Missing) -> Self:
+    def fit(cls, values: Vector, missing: Missing, weights: Vector | None = None) -> Self:
+        """From numbers (n,), where they are missing, and how often each counts."""
         known = values[~missing]
         gaps = bool(0 < len(known) < len(values))
-        distinct, counts = np.unique(known, return_counts=True)
+        distinct, place = np.unique(known, return_inverse=True)
         if len(distinct) < 2:
             return cls(np.zeros(0), np.zeros(0), gaps)
-        scores = np.clip(ndtri((np.cumsum(counts) - 0.5 * counts) / len(known)), -_FARTHEST, _FARTHEST)
+        counts = np.bincount(place, None if weights is None else weights[~missing])
+        scores = np.clip(ndtri((np.cumsum(counts) - 0.5 * counts) / counts.sum()), -_FARTHEST, _FARTHEST)
         if len(distinct) > _KNOTS:
             chosen = np.linspace(0, len(distinct) - 1, _KNOTS).round().astype(np.intp)
             distinct, scores = distinct[chosen], scores[chosen]
@@ -116,8 +118,12 @@ class CategoryColumn:
     )
 
     @classmethod
-    def fit(cls, values: NDArray[np.object_], missing: Missing) -> Self:
-        counts = Counter(_labels(values, missing))
+    def fit(cls, values: NDArray[np.object_], missing: Missing, weights: Vector | None = None) -> Self:
+        """From values (n,), where they are missing, and how often each counts."""
+        labels = _labels(values, missing)
+        counts: Counter[str] = Counter()
+        for label, weight in zip(labels, np.ones(len(labels)) if weights is None else weights, strict=True):
+            counts[label] += float(weight)  # type: ignore[assignment]
         if len(counts) < 2:
             return cls(())
         frequent = [label for label, count in counts.most_common(_MOST_VALUES) if count >= _LEAST_ROWS]
@@ -155,7 +161,8 @@ class DateColumn:
     _fitted: ClassVar[Fitted] = Fitted({"parts": Each(Word(("season", "weekday", "time")))})
 
     @classmethod
-    def fit(cls, values: Vector, missing: Missing) -> Self:
+    def fit(cls, values: Vector, missing: Missing, weights: Vector | None = None) -> Self:
+        """From seconds (n,), where they are missing, and how often each counts."""
         known = values[~missing]
         span = (known.max() - known.min()) / _DAY if len(known) else 0.0
         differ = {
@@ -163,7 +170,7 @@ class DateColumn:
             "weekday": span >= _WEEKS and len(np.unique(np.floor(known / _DAY) % 7)) > 1,
             "time": len(np.unique(known % _DAY)) > 1,
         }
-        return cls(NumberColumn.fit(values, missing), tuple(part for part, told in differ.items() if told))
+        return cls(NumberColumn.fit(values, missing, weights), tuple(part for part, told in differ.items() if told))
 
     @property
     def groups(self) -> tuple[int, ...]:

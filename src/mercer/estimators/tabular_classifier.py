@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Mapping
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
-from mercer._types import Integers, Matrix, RowsLike
-from mercer.data.column_encoder import ColumnEncoder
+from mercer._types import Integers, Matrix, Positions, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Is, Labels
 from mercer.engine import memory
@@ -21,6 +20,7 @@ from mercer.estimators.shared.labels import check_labels, encoded
 from mercer.estimators.tabular.base import COMMAND_LINE, TabularModel
 from mercer.estimators.tabular.penalty import choose_cost
 from mercer.gram import Gram
+from mercer.kernels import Kernel
 
 
 class TabularClassifier(ClassifierMixin, TabularModel):
@@ -69,7 +69,7 @@ class TabularClassifier(ClassifierMixin, TabularModel):
     search_ : Search
         The search for the parameters of the kernel.
     n_rows_ : int
-        Number of rows that were learnt from.
+        Number of different rows that were learnt from.
     certificate_ : Certificate
         That of the logistic regression; its iterations include the evaluations of the evidence.
     n_features_in_ : int
@@ -103,6 +103,8 @@ class TabularClassifier(ClassifierMixin, TabularModel):
     _command_line = dataclasses.replace(COMMAND_LINE, frugal="svc")
     # A label says less of a column than a number does: targets of 1 and -1 are not normal, and fit noise sooner.
     _deviation = 0.25
+    # Without noise the process goes through every label, and the length scales fit the rows that contradict others.
+    _least_noise = 0.03
     _fitted = Fitted(
         {"model_": Is(KernelLogisticRegression), "classes_": Labels("k", least=2)},
         rules=(("classes differ from those of the model", lambda m: np.array_equal(m.classes_, m.model_.classes_)),),
@@ -125,7 +127,7 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: RowsLike, y: ArrayLike) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the encoding, the kernel and the penalty, and fit the logistic regression.
 
         Parameters
@@ -134,6 +136,8 @@ class TabularClassifier(ClassifierMixin, TabularModel):
             Columns of numbers, categories, dates and text; values may be missing.
         y : array-like of shape (n,)
             Labels.
+        sample_weight : float or array-like of shape (n,), optional
+            Weight of each row, as a number of repetitions.
 
         Returns
         -------
@@ -150,27 +154,33 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         MercerWarning
             If rows are left out.
         """
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         self._check_parameters()
         X = self._check_table(X, reset=True)
-        y = check_labels(type(self).__name__, y, len(X))
-        self.classes_, codes = encoded(type(self).__name__, y)
+        name = type(self).__name__
+        X, y, weights = self._with_weights(X, check_labels(name, y, len(X)), sample_weight)
+        self.classes_ = encoded(name, y)[0]
         with memory.track() as account:
-            self.encoder_ = ColumnEncoder(self.kinds).fit(X)
+            features, y, weights = self._encode(X, y, weights)
+            codes = encoded(name, y)[1]
             rows, random = self._kept_rows(len(y), codes)
-            features, used = self.encoder_.transform(X), np.sort(rows)
-            kernel = self._learn(features, _contrasts(codes, len(self.classes_)), rows).kernel
-            few = rows[: self.search_rows]
-            with memory.reserve(8 * len(few) ** 2, "the kernel matrix of the rows of the search"):
-                K = Gram(kernel, features[few], dtype=np.float64, n_jobs=self.n_jobs).dense()
-                variance = float(np.mean(np.diagonal(K)))
-                K /= variance
-                cost = choose_cost(K, codes[few], self.n_jobs) / variance
+            kernel = self._learn(features, _contrasts(codes, len(self.classes_), weights), rows, weights).kernel
+            cost = self._cost(kernel, features, codes, rows[: self.search_rows], weights)
+            used = np.sort(rows)
             self.model_ = KernelLogisticRegression(C=cost, kernel=kernel, n_jobs=self.n_jobs)
-            self.model_.fit(features[used], y[used])
+            self.model_.fit(features[used], y[used], None if weights is None else weights[used])
             self.relevance_ = self._relevance(self.model_.decision_function, features, random)
-        self.certificate_ = self._certified(len(y), time.perf_counter() - begun, account.peak)
+        self.certificate_ = self._certified(len(y), time.perf_counter() - start_time, account.peak)
         return self
+
+    def _cost(self, kernel: Kernel, features: Any, codes: Positions, rows: Positions, weights: Vector | None) -> float:
+        """The penalty that some rows choose."""
+        with memory.reserve(8 * len(rows) ** 2, "the kernel matrix of the rows of the search"):
+            K = Gram(kernel, features[rows], dtype=np.float64, n_jobs=self.n_jobs).dense()
+            variance = float(np.mean(np.diagonal(K)))
+            K /= variance
+            counts = None if weights is None else weights[rows]
+            return choose_cost(K, codes[rows], self.n_jobs, weights=counts) / variance
 
     def decision_function(self, X: RowsLike) -> Matrix:
         """Return decision values.
@@ -232,8 +242,9 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         return self.model_.predict_log_proba(features)
 
 
-def _contrasts(codes: Integers, k: int) -> Matrix:
+def _contrasts(codes: Integers, k: int, weights: Vector | None = None) -> Matrix:
     """Targets 1 for a class and -1 for the others, one column for two classes, centred, with a common scale."""
     targets = np.where(codes[:, None] == np.arange(k), 1.0, -1.0)[:, 1 if k == 2 else 0 :]
-    targets -= targets.mean(axis=0)
-    return np.asarray(targets / np.sqrt(np.square(targets).mean()))
+    targets -= np.average(targets, axis=0, weights=weights)
+    squares = np.square(targets).mean(axis=1)
+    return np.asarray(targets / np.sqrt(np.average(squares, weights=weights)))

@@ -14,15 +14,17 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError
-from mercer._types import Matrix, RowsLike, Vector
-from mercer.data.column_encoder import ColumnEncoder
+from mercer._types import Matrix, Positions, RowsLike, Vector
 from mercer.data.fitted import Fitted
-from mercer.data.statements import Floats, Is
+from mercer.data.statements import Floats, Is, Number
 from mercer.engine import memory
 from mercer.estimators.gaussian_process_regressor import GaussianProcessRegressor
 from mercer.estimators.shared.targets import check_numbers, warn_of_constant
 from mercer.estimators.tabular.base import COMMAND_LINE, TabularModel
+from mercer.kernels import Kernel
 
+# A known variance for each row, so that nearly equal rows do not make the covariance singular.
+_NUGGET = 1e-8
 # Of at most so many rows, errors with each left out calibrate the intervals.
 _LEFT_OUT = 2000
 
@@ -61,13 +63,15 @@ class TabularRegressor(RegressorMixin, TabularModel):
     Attributes
     ----------
     model_ : GaussianProcessRegressor
-        The fitted process, on encoded rows.
+        The fitted process, on encoded rows and standardised targets.
     encoder_ : ColumnEncoder
         The fitted encoding of the columns.
     kernel_ : Kernel
         The learnt kernel, on encoded rows.
     noise_ : float
-        Variance of the noise, as a share of that of y.
+        Variance of the noise of a row of weight 1, as a share of that of y.
+    target_mean_, target_scale_ : float
+        Mean and standard deviation of y; the process learns y on this scale.
     relevance_ : ndarray of shape (n_features_in_,)
         For each column, the share of the variance of the predictions f that is lost without it:
         :math:`\mathrm E (f(x) - f(x'))^2 / (2 \operatorname{Var} f)`, where x' is x with that column from another row.
@@ -78,7 +82,7 @@ class TabularRegressor(RegressorMixin, TabularModel):
     search_ : Search
         The search for the parameters.
     n_rows_ : int
-        Number of rows that were learnt from.
+        Number of different rows that were learnt from.
     certificate_ : Certificate
         Accuracy of the linear system, time and memory; its iterations are evaluations of the evidence.
     n_features_in_ : int
@@ -121,7 +125,12 @@ class TabularRegressor(RegressorMixin, TabularModel):
     _command_line = dataclasses.replace(COMMAND_LINE, frugal="svr")
     _deviation = 0.5
     _fitted = Fitted(
-        {"model_": Is(GaussianProcessRegressor), "residual_quantiles_": Floats("q")},
+        {
+            "model_": Is(GaussianProcessRegressor),
+            "residual_quantiles_": Floats("q"),
+            "target_mean_": Number(),
+            "target_scale_": Number(least=np.finfo(float).tiny),
+        },
         rules=(("quantiles are not ascending", lambda m: bool((np.diff(m.residual_quantiles_) >= 0).all())),),
     )
 
@@ -142,7 +151,7 @@ class TabularRegressor(RegressorMixin, TabularModel):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: RowsLike, y: ArrayLike) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the encoding and the kernel, and condition the process on the rows.
 
         Parameters
@@ -151,6 +160,8 @@ class TabularRegressor(RegressorMixin, TabularModel):
             Columns of numbers, categories, dates and text; values may be missing.
         y : array-like of shape (n,)
             Numbers.
+        sample_weight : float or array-like of shape (n,), optional
+            Weight of each row, as a number of repetitions: a row of weight w has noise of a w-th of the variance.
 
         Returns
         -------
@@ -167,40 +178,53 @@ class TabularRegressor(RegressorMixin, TabularModel):
         MercerWarning
             If rows are left out, or y is constant.
         """
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         self._check_parameters()
         X = self._check_table(X, reset=True)
-        y = check_numbers(self, y, X, several=False)
+        X, y, weights = self._with_weights(X, check_numbers(self, y, X, several=False), sample_weight)
         warn_of_constant(y, None)
         with memory.track() as account:
-            self.encoder_ = ColumnEncoder(self.kinds).fit(X)
+            features, y, weights = self._encode(X, y, weights)
             rows, random = self._kept_rows(len(y), None)
-            features, used = self.encoder_.transform(X), np.sort(rows)
-            spread = float(y.std())
-            targets = ((y - y.mean()) / (spread if spread > 0 else 1.0))[:, None]
-            learned = self._learn(features, targets, rows)
-            self.model_ = self._process(learned.kernel).fit(features[used], y[used])
-            self._calibrate(features, y, rows)
+            self.target_mean_ = float(np.average(y, weights=weights))
+            spread = float(np.sqrt(np.average(np.square(y - self.target_mean_), weights=weights)))
+            self.target_scale_ = spread if spread > 0 else 1.0
+            targets = (y - self.target_mean_) / self.target_scale_
+            kernel = self._learn(features, targets[:, None], rows, weights).kernel
+            self.model_ = self._process(kernel, features, targets, np.sort(rows), weights)
+            self.residual_quantiles_ = self._left_out_errors(features, targets, rows, weights)
             self.relevance_ = self._relevance(self.model_.predict, features, random)
-        self.certificate_ = self._certified(len(y), time.perf_counter() - begun, account.peak)
+        self.certificate_ = self._certified(len(y), time.perf_counter() - start_time, account.peak)
         return self
 
-    def _process(self, kernel: Any) -> GaussianProcessRegressor:
-        return GaussianProcessRegressor(
-            kernel, alpha=1e-8, noise=self.noise_, normalize_y=True, optimizer=None, n_jobs=self.n_jobs
-        )
+    def _process(
+        self, kernel: Kernel, features: Any, targets: Vector, rows: Positions, weights: Vector | None
+    ) -> GaussianProcessRegressor:
+        """The process given some rows."""
+        alpha: Any = self._variance if weights is None else self._variance / weights[rows]
+        model = GaussianProcessRegressor(kernel, alpha=alpha, optimizer=None, n_jobs=self.n_jobs)
+        return model.fit(features[rows], targets[rows])
 
-    def _calibrate(self, features: Any, y: Vector, rows: Any) -> None:
-        """Standardised errors of rows that are left out, in this process or, of many rows, in one of a part of them."""
-        model = self.model_
+    @property
+    def _variance(self) -> float:
+        """Of the noise of a row of weight 1, with what keeps the covariance matrix regular."""
+        return self.noise_ + _NUGGET
+
+    def _left_out_errors(self, features: Any, targets: Vector, rows: Positions, weights: Vector | None) -> Vector:
+        """Sorted errors of rows that are left out, in this process or, of many rows, in one of a part of them."""
+        model, some = self.model_, np.sort(rows[:_LEFT_OUT])
         if len(rows) > _LEFT_OUT:
-            some = np.sort(rows[:_LEFT_OUT])
-            model = self._process(model.kernel_).fit(features[some], y[some])
-            y = y[some]
-        else:
-            y = y[np.sort(rows)]
+            model = self._process(model.kernel_, features, targets, some, weights)
         left_out = model.leave_one_out()
-        self.residual_quantiles_ = np.sort((y - left_out.mean) / np.sqrt(left_out.variance))
+        mean, variance, y = left_out.mean, left_out.variance, targets[some]
+        if weights is None:
+            return np.sort((y - mean) / np.sqrt(variance))
+        # Of a row of weight w, one repetition is left out, and w - 1 of them stay.
+        counts, noise = weights[some], self._variance
+        own = np.maximum(variance - noise / counts, np.finfo(float).tiny)
+        precision = 1.0 / own + np.maximum(counts - 1.0, 0.0) / noise
+        mean = (mean / own + np.maximum(counts - 1.0, 0.0) / noise * y) / precision
+        return _repeated((y - mean) / np.sqrt(1.0 / precision + noise), counts)
 
     def predict(self, X: RowsLike, return_std: bool = False) -> Any:
         """Return means of new rows, and how sure they are.
@@ -218,7 +242,11 @@ class TabularRegressor(RegressorMixin, TabularModel):
         std : ndarray of shape (m,)
         """
         features = self._encoded(X)
-        return self.model_.predict(features, return_std, observation=True if return_std else None)
+        if not return_std:
+            return self.target_mean_ + self.target_scale_ * self.model_.predict(features)
+        mean, std = self.model_.predict(features, return_std=True, observation=False)
+        std = np.sqrt(np.square(std) + self._variance)
+        return self.target_mean_ + self.target_scale_ * mean, self.target_scale_ * std
 
     def predict_quantiles(self, X: RowsLike, quantiles: ArrayLike = (0.05, 0.5, 0.95)) -> Matrix:
         r"""Return quantiles of new observations: the mean plus ``std`` times a quantile of standardised errors.
@@ -247,6 +275,19 @@ class TabularRegressor(RegressorMixin, TabularModel):
             raise ParameterError(f"quantiles must be numbers between 0 and 1, but are {quantiles!r}.")
         mean, std = self.predict(X, return_std=True)
         return np.asarray(mean[:, None] + std[:, None] * _error_quantiles(self.residual_quantiles_, wanted))
+
+
+def _repeated(errors: Vector, counts: Vector) -> Vector:
+    """Sorted errors (n,), each as often as it counts (n,); at most ``_LEFT_OUT`` of them, equally far apart.
+
+    >>> _repeated(np.array([3.0, 1.0]), np.array([1.0, 2.0])).tolist()
+    [1.0, 1.0, 3.0]
+    """
+    order = np.argsort(errors)
+    ends = np.cumsum(counts[order])
+    number = int(np.clip(round(float(ends[-1])), 1, _LEFT_OUT))
+    places = (np.arange(number) + 0.5) / number * ends[-1]
+    return np.asarray(errors[order][np.searchsorted(ends, places)])
 
 
 def _error_quantiles(errors: Vector, wanted: Vector) -> Vector:

@@ -97,3 +97,45 @@ class TiedCovariance:
     def pullback(self, theta: Vector, weigh: Fill) -> Array:
         slopes = self.inner.pullback(theta[self.places], weigh)
         return np.asarray(np.bincount(self.places, weights=slopes, minlength=self.size), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledCovariance:
+    r"""``D A D`` for a covariance A of rows and a diagonal D of ``factors`` (n,).
+
+    With noise of variance v, :math:`\\sqrt{w} y` has the covariance :math:`\\sqrt{w} K \\sqrt{w} + v I` if each
+    target y is the mean of w repeated measurements.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF
+    >>> covariance = ScaledCovariance(KernelCovariance(RBF(1.0), np.array([[0.0], [2.0]])), np.array([1.0, 3.0]))
+    >>> out = np.empty((2, 2))
+    >>> covariance.matrix(np.log([2.0]), out)
+    >>> out.round(4).tolist()
+    [[1.0, 1.8196], [1.8196, 9.0]]
+    """
+
+    inner: KernelCovariance | TiedCovariance
+    factors: Vector
+
+    @property
+    def n(self) -> int:
+        return self.inner.n
+
+    @property
+    def size(self) -> int:
+        return self.inner.size
+
+    def matrix(self, theta: Vector, out: Array) -> None:
+        self.inner.matrix(theta, out)
+        out *= self.factors[:, None]
+        out *= self.factors
+
+    def pullback(self, theta: Vector, weigh: Fill) -> Array:
+        def scaled(rows: slice, columns: slice, out: Array) -> None:
+            weigh(rows, columns, out)
+            out *= self.factors[rows, None]
+            out *= self.factors[columns]
+
+        return self.inner.pullback(theta, scaled)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
@@ -25,7 +26,9 @@ from mercer.engine import memory
 from mercer.engine.threads import OneBlasThread
 from mercer.estimators.shared.parameters import require_flags, require_whole
 from mercer.estimators.shared.statements import Jobs
+from mercer.estimators.shared.weights import check_sample_weight
 from mercer.estimators.tabular.mixture import Learned, Mixture, learn, relevance
+from mercer.estimators.tabular.repeats import merged
 from mercer.kernels import Kernel
 from mercer.solvers.gaussian.search import Search
 from mercer.solvers.solution import Certificate
@@ -69,6 +72,8 @@ class TabularModel(BaseEstimator, OneBlasThread):
 
     # How far the length scales of the columns may differ, as ``Mixture.deviation``.
     _deviation: ClassVar[float]
+    # The least variance of the noise in the search, as a share of that of the targets.
+    _least_noise: ClassVar[float] = 0.0
 
     _fitted = Fitted(
         {
@@ -137,7 +142,24 @@ class TabularModel(BaseEstimator, OneBlasThread):
             )
         return rows[:most], random
 
-    def _learn(self, features: Any, targets: Matrix, rows: Positions) -> Learned:
+    def _with_weights(self, X: Any, y: np.ndarray, sample_weight: ArrayLike | None) -> tuple[Any, Any, Vector | None]:
+        """The rows that have a weight, their targets and weights; None for equal weights of 1."""
+        if sample_weight is None:
+            return X, y, None
+        weights = check_sample_weight(sample_weight, np.empty((len(y), 1)))
+        used = np.flatnonzero(weights)
+        if len(used) < len(y):
+            X, y, weights = (X.iloc[used] if hasattr(X, "iloc") else X[used]), y[used], weights[used]
+        return X, y, weights
+
+    def _encode(self, X: Any, y: np.ndarray, weights: Vector | None) -> tuple[Any, np.ndarray, Vector | None]:
+        """Fit the encoding; return the different rows as features, their targets and weights."""
+        self.encoder_ = ColumnEncoder(self.kinds).fit(X, sample_weight=weights)
+        features = self.encoder_.transform(X)
+        rows, weights = merged(features, y, weights)
+        return (features, y, weights) if len(rows) == len(y) else (features[rows], y[rows], weights)
+
+    def _learn(self, features: Any, targets: Matrix, rows: Positions, weights: Vector | None) -> Learned:
         """The kernel, by at most ``search_rows`` of the rows; sets what is reported of it."""
         mixture = Mixture.of(self.encoder_.groups_, len(self.encoder_.texts_), self._deviation)
         few = np.sort(rows[: self.search_rows])
@@ -146,7 +168,10 @@ class TabularModel(BaseEstimator, OneBlasThread):
         # Other rows may have other categories, and with them other groups of features.
         if previous is not None and len(previous.theta) == len(start):
             start = previous.theta
-        learned = learn(mixture, start, features[few], targets[few], self.n_jobs)
+        counts = None if weights is None else weights[few]
+        learned = learn(
+            mixture, start, features[few], targets[few], self.n_jobs, weights=counts, least_noise=self._least_noise
+        )
         self.n_rows_, self.noise_, self.search_ = len(rows), learned.noise, learned.search
         return learned
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from mercer._types import Integers, Matrix, Positions, Vector
 from mercer.data.columns import MixedRows
-from mercer.estimators.gaussian.covariance import KernelCovariance, TiedCovariance
+from mercer.estimators.gaussian.covariance import KernelCovariance, ScaledCovariance, TiedCovariance
 from mercer.kernels import Kernel, Laplacian, Matern, Spectrum
 from mercer.solvers.gaussian.regression import GaussianRegression, Objective
 from mercer.solvers.gaussian.search import MultiStart, Search
@@ -128,13 +128,38 @@ class Learned:
     search: Search
 
 
-def learn(mixture: Mixture, start: Vector, rows: Any, targets: Matrix, n_jobs: int | None = None) -> Learned:
-    """Maximise the evidence of centred targets (n, t) of variance 1, summed over the targets, plus the log prior."""
-    covariance = TiedCovariance(KernelCovariance(mixture.kernel, rows, n_jobs), mixture.places)
+def learn(
+    mixture: Mixture,
+    start: Vector,
+    rows: Any,
+    targets: Matrix,
+    n_jobs: int | None = None,
+    *,
+    weights: Vector | None = None,
+    least_noise: float = 0.0,
+) -> Learned:
+    r"""Maximise the evidence of centred targets (n, t) of variance 1, summed over the targets, plus the log prior.
+
+    A row of weight w counts as w rows of independent noise: its target is their mean, and the evidence has a factor
+    of :math:`\sigma^{1 - w}` more, for targets that do not differ. :math:`\sigma^2` is at least ``least_noise``.
+    """
+    covariance: Any = TiedCovariance(KernelCovariance(mixture.kernel, rows, n_jobs), mixture.places)
+    log_prior = mixture.log_prior
+    if weights is not None:
+        factors = np.sqrt(weights)
+        covariance, targets = ScaledCovariance(covariance, factors), factors[:, None] * targets
+        repeated = 0.5 * targets.shape[1] * float((weights - 1.0).sum())
+
+        def log_prior(theta: Vector) -> tuple[float, Vector]:
+            value, gradient = mixture.log_prior(theta)
+            gradient[-1] -= repeated
+            return value - repeated * float(theta[-1]), gradient
+
+    bounds = mixture.bounds
+    bounds[-1, 0] = max(bounds[-1, 0], np.log(max(least_noise, _NOISE_BOUNDS[0])))
     problem = GaussianRegression(covariance, targets, np.full(len(targets), _NUGGET), free_noise=True)
-    search = MultiStart(gain=_GAIN, n_jobs=n_jobs).maximise(
-        Objective(problem, n_jobs=n_jobs), start, mixture.bounds, mixture.log_prior
-    )
+    objective = Objective(problem, n_jobs=n_jobs)
+    search = MultiStart(gain=_GAIN, n_jobs=n_jobs).maximise(objective, start, bounds, log_prior)
     theta, noise = problem.split(search.theta)
     return Learned(mixture.kernel.with_theta(theta[mixture.places]), noise, search)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import log_expit, log_softmax
 
-from mercer._types import Array, Positions
+from mercer._types import Array, Positions, Vector
 from mercer.gram import PrecomputedGram
 from mercer.solvers.risk.log_loss import log_loss
 from mercer.solvers.risk.logistic import LogisticSolver
@@ -19,7 +19,7 @@ _DEFAULT = 10.0
 _TOLERANCE = 1e-2
 
 
-def choose_cost(K: Array, codes: Positions, n_jobs: int | None = None) -> float:
+def choose_cost(K: Array, codes: Positions, n_jobs: int | None = None, *, weights: Vector | None = None) -> float:
     """The C of kernel logistic regression with the least log loss of left-out rows.
 
     Parameters
@@ -30,7 +30,10 @@ def choose_cost(K: Array, codes: Positions, n_jobs: int | None = None) -> float:
         Numbers of their classes, all of which occur.
     n_jobs : int, optional
         Threads.
+    weights : ndarray of shape (n,), optional
+        How often each row counts.
     """
+    weights = np.ones(len(codes)) if weights is None else weights
     folds = _folds(codes)
     if not (folds >= 0).any():
         return _DEFAULT
@@ -40,8 +43,9 @@ def choose_cost(K: Array, codes: Positions, n_jobs: int | None = None) -> float:
     for cost in _COSTS:
         loss = 0.0
         for fold in range(_FOLDS):
-            more, starts[fold] = _left_out(gram, codes, np.flatnonzero(folds == fold), cost, starts[fold], n_jobs)
-            loss += more
+            rows = np.flatnonzero(folds == fold)
+            losses_of_rows, starts[fold] = _left_out(gram, codes, rows, cost * weights, starts[fold], n_jobs)
+            loss += float(weights[rows] @ losses_of_rows)
         losses.append(loss)
         if len(losses) > 2 and min(losses[-2:]) > losses[-3]:
             break
@@ -64,14 +68,14 @@ def _left_out(
     gram: PrecomputedGram,
     codes: Positions,
     left_out: Positions,
-    cost: float,
+    costs: Vector,
     start: LogisticPoint | None,
     n_jobs: int | None,
-) -> tuple[float, LogisticPoint]:
-    """The loss of rows by a fit to all others, and that fit."""
+) -> tuple[Vector, LogisticPoint]:
+    """The loss of rows (n_left_out,) by a fit to all others with ``costs`` (n,), and that fit."""
     rest = np.setdiff1d(np.arange(len(codes)), left_out)
     k = int(codes.max()) + 1
-    loss = log_loss(codes[rest], np.full(len(rest), cost), k)
+    loss = log_loss(codes[rest], costs[rest], k)
     problem = LogisticRisk(gram.restrict(rest, rest), loss)
     point = LogisticSolver(tol=_TOLERANCE, n_jobs=n_jobs).solve(problem, start).value
     values = gram.block(left_out, rest) @ point.weights + point.offset
@@ -79,4 +83,4 @@ def _left_out(
         own = log_expit(np.where(codes[left_out] == 1, values[:, 0], -values[:, 0]))
     else:
         own = log_softmax(values, axis=1)[np.arange(len(left_out)), codes[left_out]]
-    return -float(own.sum()), point
+    return -own, point
