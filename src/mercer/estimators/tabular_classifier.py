@@ -101,8 +101,6 @@ class TabularClassifier(ClassifierMixin, TabularModel):
     """
 
     _command_line = dataclasses.replace(COMMAND_LINE, frugal="svc")
-    # A label says less of a column than a number does: targets of 1 and -1 are not normal, and fit noise sooner.
-    _deviation = 0.25
     # Without noise the process goes through every label, and the length scales fit the rows that contradict others.
     _least_noise = 0.03
     _fitted = Fitted(
@@ -126,6 +124,11 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+    def _deviation(self, groups: int) -> float:
+        # A label says less of a column than a number does: targets of 1 and -1 are not normal, and fit noise sooner.
+        # The more columns there are, the less each of them may differ from the others.
+        return 0.25 * min(1.0, (10.0 / groups) ** 0.5)
 
     def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the encoding, the kernel and the penalty, and fit the logistic regression.

@@ -123,7 +123,6 @@ class TabularRegressor(RegressorMixin, TabularModel):
     """
 
     _command_line = dataclasses.replace(COMMAND_LINE, frugal="svr")
-    _deviation = 0.5
     _fitted = Fitted(
         {
             "model_": Is(GaussianProcessRegressor),
@@ -150,6 +149,9 @@ class TabularRegressor(RegressorMixin, TabularModel):
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+    def _deviation(self, groups: int) -> float:
+        return 0.5
 
     def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the encoding and the kernel, and condition the process on the rows.

@@ -64,7 +64,7 @@ def test_texts_have_terms_of_their_own() -> None:
     mixture = Mixture.of(np.array([0, 1]), 1)
     assert mixture.kernel(rows[:4]).shape == (4, 4)
     assert len(mixture.start) == len(mixture.bounds) == 3 + 3 + 1 + 1
-    learned = learn(mixture, rows, Y)
+    learned = learn(mixture, mixture.start, rows, Y)
     assert learned.search.value > Objective(problem(mixture, rows, Y)).value(mixture.start)
 
 
@@ -75,7 +75,7 @@ def test_many_features_share_a_length_scale() -> None:
 
 def test_the_search_ends_next_to_the_maximum() -> None:
     mixture = Mixture.of(np.arange(3))
-    learned = learn(mixture, X, Y)
+    learned = learn(mixture, mixture.start, X, Y)
     assert learned.noise < 0.1
     objective = Objective(problem(mixture, X, Y))
     random = [mixture.start + RNG.normal(size=len(mixture.start)) for _ in range(30)]
@@ -106,3 +106,17 @@ def test_relevance_is_the_total_index_of_sobol() -> None:
 def test_relevance_of_a_constant_function_is_none() -> None:
     found = relevance(lambda x: np.zeros(len(x)), X, [np.array([0]), np.zeros(0, np.intp)], np.random.RandomState(0))
     assert found.tolist() == [0.0, 0.0]
+
+
+def test_the_evidence_with_weights_is_that_of_repeated_rows() -> None:
+    mixture, counts = Mixture.of(np.arange(3)), np.random.default_rng(1).integers(1, 4, 60)
+    rows = np.repeat(np.arange(60), counts)
+    search = learn(mixture, mixture.start, X, Y, weights=counts.astype(float), least_noise=0.01).search
+    evidence = Objective(problem(mixture, X[rows], Y[rows])).value(search.theta) + mixture.log_prior(search.theta)[0]
+    assert search.value - 0.5 * (counts.sum() - 60) * np.log(2 * np.pi) == pytest.approx(evidence, abs=1e-3)
+
+
+def test_the_noise_is_at_least_what_is_given() -> None:
+    mixture = Mixture.of(np.arange(3))
+    assert learn(mixture, mixture.start, X, Y).noise < 0.1
+    assert learn(mixture, mixture.start, X, Y, least_noise=0.2).noise == pytest.approx(0.2)

@@ -70,8 +70,6 @@ class TabularModel(BaseEstimator, OneBlasThread):
     model_: Any
     certificate_: Certificate
 
-    # How far the length scales of the columns may differ, as ``Mixture.deviation``.
-    _deviation: ClassVar[float]
     # The least variance of the noise in the search, as a share of that of the targets.
     _least_noise: ClassVar[float] = 0.0
 
@@ -95,6 +93,10 @@ class TabularModel(BaseEstimator, OneBlasThread):
             ("the encoding has other columns", lambda m: len(m.encoder_.columns_) == m.n_features_in_),
         ),
     )
+
+    def _deviation(self, groups: int) -> float:
+        """How far the length scales of so many groups of features may differ, as ``Mixture.deviation``."""
+        raise NotImplementedError
 
     def _check_parameters(self) -> None:
         require_flags(self, "warm_start")
@@ -161,7 +163,9 @@ class TabularModel(BaseEstimator, OneBlasThread):
 
     def _learn(self, features: Any, targets: Matrix, rows: Positions, weights: Vector | None) -> Learned:
         """The kernel, by at most ``search_rows`` of the rows; sets what is reported of it."""
-        mixture = Mixture.of(self.encoder_.groups_, len(self.encoder_.texts_), self._deviation)
+        mixture = Mixture.of(
+            self.encoder_.groups_, len(self.encoder_.texts_), self._deviation(int(self.encoder_.groups_[-1]) + 1)
+        )
         few = np.sort(rows[: self.search_rows])
         start = mixture.start
         previous = vars(self).get("search_") if self.warm_start else None
