@@ -370,3 +370,24 @@ def test_learners_take_a_gram_matrix_as_a_precomputed_one() -> None:
     lazy = mercer.KernelRidge(kernel="precomputed").fit(_lazy(True), y)
     plain = mercer.KernelRidge(kernel="precomputed").fit(KERNEL(X), y)
     np.testing.assert_array_equal(lazy.dual_coef_, plain.dual_coef_)
+
+
+@pytest.mark.parametrize(
+    "kernel, columns, binary, cheap",
+    [
+        (kernels.RBF(1.0), 5, False, True),
+        (kernels.RBF(1.0), 40, False, False),
+        (kernels.RBF(1.0), 40, True, True),
+        (kernels.Polynomial(3), 5, True, True),
+        (kernels.Polynomial(3), 5, False, False),
+        (kernels.Laplacian(1.0), 5, False, False),
+        (kernels.RBF(1.0) + kernels.RBF(2.0), 5, False, False),
+    ],
+)
+def test_entries_that_cost_less_than_to_store_them(kernel, columns, binary, cheap, rng):
+    X = rng.integers(0, 2, (6, columns)) if binary else rng.normal(size=(6, columns))
+    assert Gram(kernel, X).cheap == cheap
+
+
+def test_entries_of_objects_are_worth_storing():
+    assert not Gram(kernels.Spectrum(2), ["abc", "bcd"]).cheap

@@ -216,6 +216,8 @@ def hold_rows(gram: GramMatrix, stack: ExitStack, *, most: int, beside: int) -> 
     size = (beside + capacity(dtype.itemsize, entries, beside=beside * dtype.itemsize)) * dtype.itemsize
     stack.enter_context(memory.reserve(size, "a kernel block and kept kernel rows"))
     sentence = f"evaluated by tiles, with up to {memory.describe(size)} of kept rows in {dtype}"
+    if size == beside * dtype.itemsize:
+        sentence = "evaluated by tiles"
     return np.empty(size // dtype.itemsize, dtype), sentence
 
 

@@ -134,6 +134,11 @@ class Gram(ArrayInterface):
         return self._plan.left.width >= _EXPENSIVE_COLUMNS
 
     @property
+    def cheap(self) -> bool:
+        """Whether an entry takes less time to compute than to store it and to read it again."""
+        return self.kernel._is_cheap(self._plan.left)
+
+    @property
     def width(self) -> float:
         """How many numbers of a row the computation of an entry reads, about."""
         return self._plan.left.width

@@ -195,6 +195,11 @@ class PrecomputedGram(ArrayInterface):
         return tiles.TILE
 
     @property
+    def cheap(self) -> bool:
+        """False: to pick an entry of a part takes as long as to read it from a row that is kept."""
+        return False
+
+    @property
     def expensive(self) -> bool:
         """False: the entries are already stored."""
         return False

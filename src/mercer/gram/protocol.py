@@ -16,6 +16,7 @@ member                       what it is                                   who us
 ``fill(rows, columns, out)`` a part as one tile, in the calling thread    svm (kept rows), online (look-ahead), Gaussian
                                                                           predictions
 ``expensive``                whether an entry is worth keeping            svm (kept rows), online (look-ahead)
+``cheap``                    whether it never is                          svm (kept rows)
 ``width``                    how many columns an entry is computed from   svm (whole matrix)
 ``leading()``                a cheaper matrix close to K, or None         svm (first rounds)
 ``stored_array()``           the entries as an array, or None             :mod:`mercer.gram.hold`, perceptron
@@ -53,6 +54,11 @@ class GramMatrix(Protocol):
     @property
     def expensive(self) -> bool:
         """Whether an entry takes much longer to compute than to read from memory."""
+        return False
+
+    @property
+    def cheap(self) -> bool:
+        """Whether an entry takes less time to compute than to store it and to read it again."""
         return False
 
     @property

@@ -425,6 +425,10 @@ class Expression(abc.ABC):
         a sum and A has about as few columns as the rows; else None."""
         return None
 
+    def _is_cheap(self, rows: Rows) -> bool:
+        """Whether to compute a value of two rows takes less time than to store it and to read it again."""
+        return False
+
 
 def _called(kind: Kind) -> str:
     return kind if isinstance(kind, str) else kind.kind

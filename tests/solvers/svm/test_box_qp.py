@@ -5,9 +5,9 @@ from scipy.optimize import minimize
 from mercer import config
 from mercer._errors import DataError, NumericalError, ParameterError
 from mercer.gram import Gram, PrecomputedGram
-from mercer.kernels import RBF
+from mercer.kernels import RBF, Laplacian
 from mercer.solvers.solution import Status
-from mercer.solvers.svm import smo, whole_matrix
+from mercer.solvers.svm import active_set, smo, whole_matrix
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.certify import objectives, renew_gradient, violations
 from mercer.solvers.svm.free_set import newton_change
@@ -71,7 +71,7 @@ def test_agrees_with_a_general_solver_on_small_problems(linear_term, rng):
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
 def test_conditions_and_certificate_hold_for_larger_problems(whole, C, rng, monkeypatch):
     monkeypatch.setattr(smo, "WHOLE", whole)
-    monkeypatch.setattr(smo, "_WORKING_SET", 128)
+    monkeypatch.setattr(active_set, "_WORKING_SET", 128)
     X, y, upper = make(rng, n=900, C=C)
     K = Gram(RBF(1.0), X).dense()
     solution = SMO().solve(BoxQP.classification(Gram(RBF(1.0), X), y, upper))
@@ -87,14 +87,36 @@ def test_conditions_and_certificate_hold_for_larger_problems(whole, C, rng, monk
     assert c.iterations > 0 and c.seconds > 0 and c.peak_bytes > 0
 
 
-def test_working_sets_and_whole_matrix_find_the_same_objective(rng, monkeypatch):
+# Rows of the second kernel are worth keeping.
+@pytest.mark.parametrize("kernel", [RBF(1.0), Laplacian(1.0)])
+def test_working_sets_and_whole_matrix_find_the_same_objective(kernel, rng, monkeypatch):
     X, y, upper = make(rng, n=900, C=5.0)
-    problem = BoxQP.classification(Gram(RBF(1.0), X), y, upper)
+    problem = BoxQP.classification(Gram(kernel, X), y, upper)
     whole = SMO(tol=1e-4).solve(problem).certificate
     monkeypatch.setattr(smo, "WHOLE", 1)
-    monkeypatch.setattr(smo, "_WORKING_SET", 64)
+    monkeypatch.setattr(active_set, "_WORKING_SET", 64)
     parts = SMO(tol=1e-4, cache_bytes=20 * 900 * 4).solve(problem).certificate
     assert parts.dual == pytest.approx(whole.dual, rel=1e-6)
+
+
+def test_the_whole_matrix_is_made_once_for_all_rounds_in_float32(rng, monkeypatch):
+    made, checked = [], []
+    make_matrix, renew = active_set.WholeMatrix.make, smo.renew_gradient
+    monkeypatch.setattr(
+        active_set.WholeMatrix, "make", lambda self, gram, pad: made.append(gram.dtype) or make_matrix(self, gram, pad)
+    )
+    monkeypatch.setattr(smo, "renew_gradient", lambda *arguments: checked.append(True) or renew(*arguments))
+    for module, name, value in (
+        (smo, "WHOLE", 1),
+        (smo, "EXACT", 1),
+        (active_set, "FIRST", 40),
+        (active_set, "_WIDE", 0),
+    ):
+        monkeypatch.setattr(module, name, value)
+    X, y, upper = make(rng, n=300, C=1.0, noise=2.0)
+    certificate = SMO(tol=1e-6).solve(BoxQP.classification(Gram(RBF(0.3), X), y, upper)).certificate
+    assert certificate.kkt_violation <= 1e-6
+    assert made == [np.float32] and len(checked) > 1
 
 
 def test_same_bits_for_any_number_of_threads(rng, monkeypatch):

@@ -101,7 +101,7 @@ def test_samples_active_sets_and_working_sets_find_what_the_whole_matrix_does(fo
     p = problem(form, rng, n=700)
     whole = SMO(tol=1e-4).solve(p)
     monkeypatch.setattr(smo, "WHOLE", 1)
-    monkeypatch.setattr(smo, "_WORKING_SET", 64)
+    monkeypatch.setattr(active_set, "_WORKING_SET", 64)
     monkeypatch.setattr(active_set, "FIRST", 40)
     parts = SMO(tol=1e-4, cache_bytes=2**18).solve(p)
     assert parts.status is whole.status is Status.converged

@@ -27,6 +27,8 @@ from mercer.solvers.svm.solver import BoxSolver
 from mercer.solvers.svm.whole_matrix import interior_round, on_square
 from mercer.solvers.svm.working_set import by_working_sets
 
+# The most rows of a working set.
+_WORKING_SET = 1536
 FIRST = 2048
 GROWTH = 4
 # Among part of the rows, the problem is solved to this violation (or to this part of the first one).
@@ -84,39 +86,66 @@ def active_rows(point: Iterate, distance: float) -> np.ndarray:
     return np.flatnonzero(mask)
 
 
+class WholeMatrix:
+    """The whole matrix, if it was made: it serves all rounds in one precision, with a certificate between them."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self.square: Array | None = None
+        self.nbytes, self.sentence = 0, ""
+
+    def make(self, gram: GramMatrix, pad: bool) -> bool:
+        """Compute it, with the row of zeros of :func:`padded`, if its memory and as much again are free."""
+        size = gram.shape[0] + pad
+        nbytes = size**2 * np.dtype(gram.dtype).itemsize
+        dtype, sentence = reserve_whole((size, size), self._stack, {gram.dtype: nbytes})
+        if dtype is None:
+            return False
+        self.square, inside = padded(gram.shape[0], pad, np.empty(size**2, gram.dtype))
+        gram.block(None, None, out=inside)
+        self.nbytes, self.sentence = nbytes, sentence
+        return True
+
+    def drop(self) -> None:
+        """Free its memory."""
+        self.square, self.nbytes, self.sentence = None, 0, ""
+        self._stack.close()
+
+
 def by_active_sets(
-    gram: GramMatrix, point: Iterate, totals: Vector, rules: BoxSolver, size: int
+    gram: GramMatrix, point: Iterate, totals: Vector, rules: BoxSolver, whole: WholeMatrix
 ) -> tuple[int, bool, str]:
     """Move ``point`` until its violation is at most ``rules.tol``, the steps are used up, or rounding stops it.
 
     In the last round the gradients of rows that are not active are left as they were; the caller computes all anew.
-    ``size`` is the most rows of a working set. Returns the bytes reserved, whether the gradients of all rows are those
-    of the weights in float64, and where K was.
+    Returns the bytes reserved, whether the gradients of all rows are those of the weights in float64, and where K was.
     """
     n = len(point.F)
-    shared = gram.expensive
+    shared, most = gram.expensive, 0 if gram.cheap else rules.kept_bytes
+    if whole.square is not None and whole.square.dtype != gram.dtype:
+        whole.drop()
     with ExitStack() as stack:
-        memory_of_rows, rows_kept = hold_rows(gram, stack, most=rules.kept_bytes, beside=(size + 1) ** 2)
+        memory_of_rows, sentence = hold_rows(gram, stack, most=most, beside=(_WORKING_SET + 1) ** 2)
         nbytes = memory_of_rows.nbytes
-        block, store = np.split(memory_of_rows, [(size + 1) ** 2])
-        store, whole = np.split(store, [len(store) // _SHARE if shared else len(store)])
-        room = _Room(block, store, Progress(None, "working sets", rules.verbose), stack)
-        solver = _ActiveSets(gram, rules, room)
+        block, store = np.split(memory_of_rows, [(_WORKING_SET + 1) ** 2])
+        store, whole_rows = np.split(store, [len(store) // _SHARE if shared else len(store)])
+        room = _Room(block, store, Progress(None, "working sets", rules.verbose))
+        solver = _ActiveSets(gram, rules, room, whole)
         if not shared:
             _solve(solver, point, totals)
-            return nbytes + solver.whole_bytes, False, solver.storage or rows_kept
+            return nbytes + whole.nbytes, False, whole.sentence or sentence
         leading = None if point.beta.any() else gram.leading()
         if leading is not None:
-            rough = _ActiveSets(leading, replace(rules, tol=max(rules.tol, _ROUGH)), room)
+            rough = _ActiveSets(leading, replace(rules, tol=max(rules.tol, _ROUGH)), room, WholeMatrix(stack))
             _solve(rough, point, totals)
-        exact = leading is not None and _SPARE * 8 * n * len(point.support) <= whole.nbytes
-        solver.whole = RowStore(gram.astype(np.float64) if exact else gram, _as_room(whole, exact), rules.n_jobs)
+        exact = leading is not None and _SPARE * 8 * n * len(point.support) <= whole_rows.nbytes
+        solver.rows = RowStore(gram.astype(np.float64) if exact else gram, _as_room(whole_rows, exact), rules.n_jobs)
         if leading is not None:
-            _renew(solver.whole, point)
+            _renew(solver.rows, point)
         _solve(solver, point, totals)
         if exact:
-            _renew(solver.whole, point)
-    return nbytes + solver.whole_bytes, exact, solver.storage or rows_kept
+            _renew(solver.rows, point)
+    return nbytes + whole.nbytes, exact, whole.sentence or sentence
 
 
 def _as_room(room: Array, exact: bool) -> Array:
@@ -160,29 +189,26 @@ def _capacity(point: Iterate, totals: Vector) -> Vector:
 class _Room:
     """Memory for working sets and for stored rows, reused for each set of active rows.
 
-    Memory that was never touched is paid for at its first use. ``stack`` keeps the whole matrix reserved, if it is
-    made.
+    Memory that was never touched is paid for at its first use.
     """
 
     block: Array
     kept: Array
     progress: Progress
-    stack: ExitStack
 
 
 class _ActiveSets:
-    """The rounds; ``whole`` stores rows of the whole matrix if they are expensive."""
+    """The rounds; ``rows`` stores rows of the whole matrix if they are expensive."""
 
-    def __init__(self, gram: GramMatrix, rules: BoxSolver, room: _Room) -> None:
+    def __init__(self, gram: GramMatrix, rules: BoxSolver, room: _Room, whole: WholeMatrix) -> None:
         self.gram, self.rules, self.tol, self.max_iter = gram, rules, rules.tol, rules.limit
-        self.whole: RowStore | None = None
+        self.rows: RowStore | None = None
         self._room = room
         self._diagonal = gram.diagonal()
         self._nothing = np.empty(0, gram.dtype)
         self._last: tuple[np.ndarray, GramMatrix, RowStore] | None = None
         # The share of the last sample of the rows that has a weight, and the whole matrix where that is large.
-        self.share, self.whole_bytes, self.storage = 0.0, 0, ""
-        self._square: Array | None = None
+        self.share, self._whole = 0.0, whole
 
     def solve(self, rows: np.ndarray, point: Iterate, goal: float) -> None:
         """Solve the problem over ``rows``, with their part ``point``, until its violation is at most ``goal``."""
@@ -215,14 +241,14 @@ class _ActiveSets:
         """Reach the goal by steps on the whole matrix, or a fraction of the violation by working sets."""
         steps = min(self.max_iter, point.steps + _CRAWL * len(rows))
         if len(rows) == self.gram.shape[0] and self._has_whole(point):
-            assert self._square is not None
+            assert self._whole.square is not None
             # Gradients in float64 take a pass over the whole matrix.
-            on_square(self._square, point, goal, steps, self.rules.n_jobs)
+            on_square(self._whole.square, point, goal, steps, self.rules.n_jobs)
             return
         goal = max(_INNER * point.violation(), goal)
         if self._last is None or self._last[0] is not rows:
             if len(rows) == self.gram.shape[0]:
-                self._last = rows, self.gram, self.whole or RowStore(self.gram, self._room.kept, self.rules.n_jobs)
+                self._last = rows, self.gram, self.rows or RowStore(self.gram, self._room.kept, self.rules.n_jobs)
             else:
                 part = self.gram.restrict(rows, rows)
                 self._last = rows, part, RowStore(part, self._room.kept, self.rules.n_jobs)
@@ -235,22 +261,10 @@ class _ActiveSets:
         Steps then choose among all rows, of which fewer are needed than within working sets, and no entry is computed
         twice. The number of threads does not count, since the bits would then depend on it.
         """
-        if self._square is not None:
+        if self._whole.square is not None:
             return True
-        n, pad = self.gram.shape[0], point.sums == 0
-        nbytes = (n + pad) ** 2 * np.dtype(self.gram.dtype).itemsize
-        costly = self.gram.expensive or (self.gram.width >= _WIDE and n <= _FEW_ROWS)
-        if self.share <= _NEEDED or not costly:
-            return False
-        # As much again must be free.
-        dtype, sentence = reserve_whole((n + pad, n + pad), self._room.stack, {self.gram.dtype: nbytes})
-        if dtype is None:
-            return False
-        self.storage = sentence
-        self._square, inside = padded(n, pad, np.empty((n + pad) ** 2, self.gram.dtype))
-        self.gram.block(None, None, out=inside)
-        self.whole_bytes = nbytes
-        return True
+        costly = self.gram.expensive or (self.gram.width >= _WIDE and self.gram.shape[0] <= _FEW_ROWS)
+        return self.share > _NEEDED and costly and self._whole.make(self.gram, pad=point.sums == 0)
 
     def _inside(self, rows: np.ndarray, point: Iterate) -> None:
         """Use the interior point method if pairs of weights make little progress and two float64 matrices fit."""
@@ -264,8 +278,8 @@ class _ActiveSets:
         """Copy the answer for the active rows, and update the gradients of the other rows."""
         change = active.beta - point.beta[positions]
         moved = np.flatnonzero(change)
-        if self.whole is not None and len(rows) == self.gram.shape[0]:
-            self.whole.subtract(point.F, positions[moved], change[moved])
+        if self.rows is not None and len(rows) == self.gram.shape[0]:
+            self.rows.subtract(point.F, positions[moved], change[moved])
         elif len(moved):
             others = np.ones(len(rows), dtype=bool)
             others[positions] = False

@@ -43,6 +43,11 @@ class SignedGram(GramMatrix):
         return self._gram.dtype
 
     @property
+    def cheap(self) -> bool:
+        """As for the matrix itself."""
+        return self._gram.cheap
+
+    @property
     def expensive(self) -> bool:
         """Whether entries of K cost much more than a product."""
         return self._gram.expensive

@@ -41,7 +41,7 @@ from mercer.gram.hold import REMEDY, as_it_is, held_whole, hold_exact, reserve_w
 from mercer.gram.protocol import GramMatrix
 from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.solution import Solution
-from mercer.solvers.svm.active_set import by_active_sets
+from mercer.solvers.svm.active_set import WholeMatrix, by_active_sets
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.certify import check_gradient, objectives, renew_gradient
 from mercer.solvers.svm.iterate import Iterate
@@ -57,7 +57,6 @@ STORED = 8192
 EXACT = 512
 EXACT_TOL = 1e-11
 _EXACT_STEPS = 200
-_WORKING_SET = 1536
 # Steps for each row on a stored matrix in float64: in float32 they take half as long, but the copy as long as these.
 _FEW = 2
 # The part of the tolerance that is aimed at in float32, to leave room for its rounding.
@@ -214,13 +213,19 @@ class _Solver:
         """Solve in float32, again from the float64 gradient, which shows the remaining errors, and then in float64."""
         if self.matrix is None and self._on_what_is_there(point, tol):
             return
-        begin = point.beta.copy()
-        attempts = 2 if len(begin) <= WHOLE else _ATTEMPTS
-        least = np.inf
-        for dtype in (np.float32,) * attempts + (np.float64,) * _ATTEMPTS:
+        attempts = 2 if len(point.beta) <= WHOLE else _ATTEMPTS
+        with ExitStack() as stack:
+            self._attempts(point, tol, (np.float32,) * attempts + (np.float64,) * _ATTEMPTS, WholeMatrix(stack))
+
+    def _attempts(
+        self, point: Iterate, tol: float, precisions: tuple[type[np.floating], ...], whole: WholeMatrix
+    ) -> None:
+        """Solve in one precision after the other, each time from a gradient in float64, until that is enough."""
+        begin, least = point.beta.copy(), np.inf
+        for dtype in precisions:
             # What overflows float32 becomes infinite, which is seen below.
             with np.errstate(over="ignore"):
-                self._attempt(dtype, point, tol if dtype == np.float64 else _FLOAT32_PART * tol)
+                self._attempt(dtype, point, tol if dtype == np.float64 else _FLOAT32_PART * tol, whole)
             if dtype == np.float32 and not (np.isfinite(point.F).all() and np.isfinite(point.beta).all()):
                 # The kernel overflows float32; float64 begins anew.
                 point.beta = begin.copy()
@@ -257,7 +262,7 @@ class _Solver:
         self.known = point.beta.copy(), point.F.copy()
         return point.violation() <= tol or point.steps >= self.limit
 
-    def _attempt(self, dtype: type[np.floating], point: Iterate, tol: float) -> None:
+    def _attempt(self, dtype: type[np.floating], point: Iterate, tol: float, whole: WholeMatrix) -> None:
         """One solve in the precision ``dtype``."""
         n = len(point.beta)
         stored = self.gram.stored_as(dtype) if n <= STORED else None
@@ -266,9 +271,7 @@ class _Solver:
             nbytes, self.storage = 0, as_it_is(self.gram.astype(dtype))
         elif n > WHOLE:
             rules = replace(self.rules, tol=tol)
-            nbytes, exact, self.storage = by_active_sets(
-                self.gram.astype(dtype), point, self.totals, rules, _WORKING_SET
-            )
+            nbytes, exact, self.storage = by_active_sets(self.gram.astype(dtype), point, self.totals, rules, whole)
             if exact:
                 self.known = point.beta.copy(), point.F.copy()
         elif self.matrix is not None and dtype == np.float32:
