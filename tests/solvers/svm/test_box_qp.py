@@ -13,6 +13,7 @@ from mercer.solvers.svm.certify import objectives, renew_gradient, violations
 from mercer.solvers.svm.free_set import newton_change
 from mercer.solvers.svm.interior import interior_point
 from mercer.solvers.svm.iterate import Iterate
+from mercer.solvers.svm.kept_matrix import KeptMatrix
 from mercer.solvers.svm.smo import SMO
 from mercer.solvers.svm.solver import Start
 from mercer.solvers.svm.working_set import select
@@ -101,9 +102,9 @@ def test_working_sets_and_whole_matrix_find_the_same_objective(kernel, rng, monk
 
 def test_the_whole_matrix_is_made_once_for_all_rounds_in_float32(rng, monkeypatch):
     made, checked = [], []
-    make_matrix, renew = active_set.WholeMatrix.make, smo.renew_gradient
+    make_matrix, renew = KeptMatrix.make, smo.renew_gradient
     monkeypatch.setattr(
-        active_set.WholeMatrix, "make", lambda self, gram, pad: made.append(gram.dtype) or make_matrix(self, gram, pad)
+        KeptMatrix, "make", lambda self, gram, pad: made.append(gram.dtype) or make_matrix(self, gram, pad)
     )
     monkeypatch.setattr(smo, "renew_gradient", lambda *arguments: checked.append(True) or renew(*arguments))
     for module, name, value in (

@@ -18,11 +18,12 @@ import numpy as np
 from mercer._types import Array, Vector
 from mercer.engine import memory
 from mercer.engine.progress import Progress
-from mercer.gram.hold import fits, hold_rows, reserve_whole, whole_matrix
+from mercer.gram.hold import fits, hold_rows, whole_matrix
 from mercer.gram.protocol import GramMatrix
 from mercer.gram.row_store import RowStore
-from mercer.solvers.svm.block import Rounding, Stall, padded, resolves
+from mercer.solvers.svm.block import Rounding, Stall, resolves
 from mercer.solvers.svm.iterate import Iterate
+from mercer.solvers.svm.kept_matrix import KeptMatrix
 from mercer.solvers.svm.solver import BoxSolver
 from mercer.solvers.svm.whole_matrix import interior_round, on_square
 from mercer.solvers.svm.working_set import by_working_sets
@@ -86,66 +87,41 @@ def active_rows(point: Iterate, distance: float) -> np.ndarray:
     return np.flatnonzero(mask)
 
 
-class WholeMatrix:
-    """The whole matrix, if it was made: it serves all rounds in one precision, with a certificate between them."""
-
-    def __init__(self, stack: ExitStack) -> None:
-        self._stack = stack
-        self.square: Array | None = None
-        self.nbytes, self.sentence = 0, ""
-
-    def make(self, gram: GramMatrix, pad: bool) -> bool:
-        """Compute it, with the row of zeros of :func:`padded`, if its memory and as much again are free."""
-        size = gram.shape[0] + pad
-        nbytes = size**2 * np.dtype(gram.dtype).itemsize
-        dtype, sentence = reserve_whole((size, size), self._stack, {gram.dtype: nbytes})
-        if dtype is None:
-            return False
-        self.square, inside = padded(gram.shape[0], pad, np.empty(size**2, gram.dtype))
-        gram.block(None, None, out=inside)
-        self.nbytes, self.sentence = nbytes, sentence
-        return True
-
-    def drop(self) -> None:
-        """Free its memory."""
-        self.square, self.nbytes, self.sentence = None, 0, ""
-        self._stack.close()
-
-
 def by_active_sets(
-    gram: GramMatrix, point: Iterate, totals: Vector, rules: BoxSolver, whole: WholeMatrix
+    gram: GramMatrix, point: Iterate, totals: Vector, rules: BoxSolver, kept: KeptMatrix
 ) -> tuple[int, bool, str]:
     """Move ``point`` until its violation is at most ``rules.tol``, the steps are used up, or rounding stops it.
 
     In the last round the gradients of rows that are not active are left as they were; the caller computes all anew.
-    Returns the bytes reserved, whether the gradients of all rows are those of the weights in float64, and where K was.
+    ``kept`` is the whole matrix, if an earlier solve made it. Returns the bytes reserved, whether the gradients of all
+    rows are those of the weights in float64, and where K was.
     """
     n = len(point.F)
     shared, most = gram.expensive, 0 if gram.cheap else rules.kept_bytes
-    if whole.square is not None and whole.square.dtype != gram.dtype:
-        whole.drop()
     with ExitStack() as stack:
+        if kept.square is not None and not kept.fits(gram, point.sums == 0):
+            kept = KeptMatrix(stack)
         memory_of_rows, sentence = hold_rows(gram, stack, most=most, beside=(_WORKING_SET + 1) ** 2)
         nbytes = memory_of_rows.nbytes
         block, store = np.split(memory_of_rows, [(_WORKING_SET + 1) ** 2])
-        store, whole_rows = np.split(store, [len(store) // _SHARE if shared else len(store)])
+        store, whole = np.split(store, [len(store) // _SHARE if shared else len(store)])
         room = _Room(block, store, Progress(None, "working sets", rules.verbose))
-        solver = _ActiveSets(gram, rules, room, whole)
+        solver = _ActiveSets(gram, rules, room, kept)
         if not shared:
             _solve(solver, point, totals)
-            return nbytes + whole.nbytes, False, whole.sentence or sentence
+            return nbytes + kept.nbytes, False, kept.sentence or sentence
         leading = None if point.beta.any() else gram.leading()
         if leading is not None:
-            rough = _ActiveSets(leading, replace(rules, tol=max(rules.tol, _ROUGH)), room, WholeMatrix(stack))
+            rough = _ActiveSets(leading, replace(rules, tol=max(rules.tol, _ROUGH)), room, KeptMatrix(stack))
             _solve(rough, point, totals)
-        exact = leading is not None and _SPARE * 8 * n * len(point.support) <= whole_rows.nbytes
-        solver.rows = RowStore(gram.astype(np.float64) if exact else gram, _as_room(whole_rows, exact), rules.n_jobs)
+        exact = leading is not None and _SPARE * 8 * n * len(point.support) <= whole.nbytes
+        solver.rows = RowStore(gram.astype(np.float64) if exact else gram, _as_room(whole, exact), rules.n_jobs)
         if leading is not None:
             _renew(solver.rows, point)
         _solve(solver, point, totals)
         if exact:
             _renew(solver.rows, point)
-    return nbytes + whole.nbytes, exact, whole.sentence or sentence
+    return nbytes + kept.nbytes, exact, kept.sentence or sentence
 
 
 def _as_room(room: Array, exact: bool) -> Array:
@@ -200,7 +176,7 @@ class _Room:
 class _ActiveSets:
     """The rounds; ``rows`` stores rows of the whole matrix if they are expensive."""
 
-    def __init__(self, gram: GramMatrix, rules: BoxSolver, room: _Room, whole: WholeMatrix) -> None:
+    def __init__(self, gram: GramMatrix, rules: BoxSolver, room: _Room, kept: KeptMatrix) -> None:
         self.gram, self.rules, self.tol, self.max_iter = gram, rules, rules.tol, rules.limit
         self.rows: RowStore | None = None
         self._room = room
@@ -208,7 +184,7 @@ class _ActiveSets:
         self._nothing = np.empty(0, gram.dtype)
         self._last: tuple[np.ndarray, GramMatrix, RowStore] | None = None
         # The share of the last sample of the rows that has a weight, and the whole matrix where that is large.
-        self.share, self._whole = 0.0, whole
+        self.share, self._kept = 0.0, kept
 
     def solve(self, rows: np.ndarray, point: Iterate, goal: float) -> None:
         """Solve the problem over ``rows``, with their part ``point``, until its violation is at most ``goal``."""
@@ -241,9 +217,9 @@ class _ActiveSets:
         """Reach the goal by steps on the whole matrix, or a fraction of the violation by working sets."""
         steps = min(self.max_iter, point.steps + _CRAWL * len(rows))
         if len(rows) == self.gram.shape[0] and self._has_whole(point):
-            assert self._whole.square is not None
+            assert self._kept.square is not None
             # Gradients in float64 take a pass over the whole matrix.
-            on_square(self._whole.square, point, goal, steps, self.rules.n_jobs)
+            on_square(self._kept.square, point, goal, steps, self.rules.n_jobs)
             return
         goal = max(_INNER * point.violation(), goal)
         if self._last is None or self._last[0] is not rows:
@@ -261,10 +237,10 @@ class _ActiveSets:
         Steps then choose among all rows, of which fewer are needed than within working sets, and no entry is computed
         twice. The number of threads does not count, since the bits would then depend on it.
         """
-        if self._whole.square is not None:
+        if self._kept.square is not None:
             return True
         costly = self.gram.expensive or (self.gram.width >= _WIDE and self.gram.shape[0] <= _FEW_ROWS)
-        return self.share > _NEEDED and costly and self._whole.make(self.gram, pad=point.sums == 0)
+        return self.share > _NEEDED and costly and self._kept.make(self.gram, pad=point.sums == 0)
 
     def _inside(self, rows: np.ndarray, point: Iterate) -> None:
         """Use the interior point method if pairs of weights make little progress and two float64 matrices fit."""

@@ -41,10 +41,11 @@ from mercer.gram.hold import REMEDY, as_it_is, held_whole, hold_exact, reserve_w
 from mercer.gram.protocol import GramMatrix
 from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.solution import Solution
-from mercer.solvers.svm.active_set import WholeMatrix, by_active_sets
+from mercer.solvers.svm.active_set import by_active_sets
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.certify import check_gradient, objectives, renew_gradient
 from mercer.solvers.svm.iterate import Iterate
+from mercer.solvers.svm.kept_matrix import KeptMatrix
 from mercer.solvers.svm.shared_rows import on_shared_rows
 from mercer.solvers.svm.solver import BoxSolver, Start, certified, ended
 from mercer.solvers.svm.whole_matrix import on_whole_matrix
@@ -118,7 +119,7 @@ class SMO(BoxSolver):
         begin = time.perf_counter()
         start = Start() if start is None else start
         point = Iterate.begin(problem, start.beta)
-        solver = _Solver(problem, self, start.matrix)
+        solver = _Solver(problem, self, start)
         # Held for the whole solve: BLAS threads that wait for work between two tiled products take time from the tiles.
         with threads.one_blas_thread():
             if start.beta is not None and start.gradient is not None:
@@ -172,11 +173,11 @@ def _close_gap(solver: _Solver, point: Iterate, allowed: _Allowed, values: tuple
 class _Solver:
     """Moves an iterate with an exact gradient; ``peak_bytes`` is the peak of the reserved memory."""
 
-    def __init__(self, problem: BoxQP, rules: SMO, matrix: Array | None) -> None:
+    def __init__(self, problem: BoxQP, rules: SMO, start: Start) -> None:
         self.totals = np.asarray(problem.totals)
         self.gram, self.once, self.rules, self.limit = problem.gram, problem.once, rules, rules.limit
-        self.matrix = matrix
-        self.peak_bytes, self.storage = 0, "" if matrix is None else held_whole(matrix)
+        self.matrix, self.kept = start.matrix, start.kept
+        self.peak_bytes, self.storage = 0, "" if self.matrix is None else held_whole(self.matrix)
         # Weights and their gradient in float64, which later ones are computed from.
         self.known: tuple[Vector, Vector] | None = None
 
@@ -215,17 +216,18 @@ class _Solver:
             return
         attempts = 2 if len(point.beta) <= WHOLE else _ATTEMPTS
         with ExitStack() as stack:
-            self._attempts(point, tol, (np.float32,) * attempts + (np.float64,) * _ATTEMPTS, WholeMatrix(stack))
+            kept = KeptMatrix(stack) if self.kept is None else self.kept
+            self._attempts(point, tol, (np.float32,) * attempts + (np.float64,) * _ATTEMPTS, kept)
 
     def _attempts(
-        self, point: Iterate, tol: float, precisions: tuple[type[np.floating], ...], whole: WholeMatrix
+        self, point: Iterate, tol: float, precisions: tuple[type[np.floating], ...], kept: KeptMatrix
     ) -> None:
         """Solve in one precision after the other, each time from a gradient in float64, until that is enough."""
         begin, least = point.beta.copy(), np.inf
         for dtype in precisions:
             # What overflows float32 becomes infinite, which is seen below.
             with np.errstate(over="ignore"):
-                self._attempt(dtype, point, tol if dtype == np.float64 else _FLOAT32_PART * tol, whole)
+                self._attempt(dtype, point, tol if dtype == np.float64 else _FLOAT32_PART * tol, kept)
             if dtype == np.float32 and not (np.isfinite(point.F).all() and np.isfinite(point.beta).all()):
                 # The kernel overflows float32; float64 begins anew.
                 point.beta = begin.copy()
@@ -262,7 +264,7 @@ class _Solver:
         self.known = point.beta.copy(), point.F.copy()
         return point.violation() <= tol or point.steps >= self.limit
 
-    def _attempt(self, dtype: type[np.floating], point: Iterate, tol: float, whole: WholeMatrix) -> None:
+    def _attempt(self, dtype: type[np.floating], point: Iterate, tol: float, kept: KeptMatrix) -> None:
         """One solve in the precision ``dtype``."""
         n = len(point.beta)
         stored = self.gram.stored_as(dtype) if n <= STORED else None
@@ -271,7 +273,7 @@ class _Solver:
             nbytes, self.storage = 0, as_it_is(self.gram.astype(dtype))
         elif n > WHOLE:
             rules = replace(self.rules, tol=tol)
-            nbytes, exact, self.storage = by_active_sets(self.gram.astype(dtype), point, self.totals, rules, whole)
+            nbytes, exact, self.storage = by_active_sets(self.gram.astype(dtype), point, self.totals, rules, kept)
             if exact:
                 self.known = point.beta.copy(), point.F.copy()
         elif self.matrix is not None and dtype == np.float32:

@@ -17,6 +17,7 @@ from mercer.solvers.solution import Certificate, Solution, Status
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.certify import objectives, renew_gradient, violations
 from mercer.solvers.svm.iterate import Iterate
+from mercer.solvers.svm.kept_matrix import KeptMatrix
 
 # What rounding may leave of a bound or a sum, relative to the largest bound and to the number of rows.
 _ROUNDING = 1e-9
@@ -35,11 +36,14 @@ class Start:
         ``linear - K beta`` in float64; with ``beta`` only.
     matrix : ndarray of shape (n, n), optional
         K: in float64 for at most ``EXACT`` rows, else in float32.
+    kept : KeptMatrix, optional
+        For many rows: K, if an earlier solve with the same one made it, and where this solve leaves it if it does.
     """
 
     beta: Vector | None = None
     gradient: Vector | None = None
     matrix: Array | None = None
+    kept: KeptMatrix | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

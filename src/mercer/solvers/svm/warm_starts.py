@@ -10,6 +10,7 @@ import numpy as np
 from mercer._types import Array, Vector
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
+from mercer.solvers.svm.kept_matrix import KeptMatrix
 from mercer.solvers.svm.smo import small_matrix
 from mercer.solvers.svm.solver import Start
 
@@ -74,6 +75,8 @@ class WarmStarts:
         self._product: Vector | None = None
         self._beta = np.empty(0)
         self._matrix: Array | None = None
+        # A matrix of many rows, which the first solve makes if it needs most of it.
+        self._kept = KeptMatrix(stack)
         self.convex: bool | None = None
 
     def matrix(self, gram: GramMatrix) -> Array | None:
@@ -93,14 +96,14 @@ class WarmStarts:
         ``move`` makes the last weights feasible for a problem whose sums are not zero; the gradient is then not known.
         """
         if self._product is None:
-            return Start()
+            return Start(kept=self._kept)
         if any(problem.totals):
-            return Start(None if move is None else move(self._beta, problem))
+            return Start(None if move is None else move(self._beta, problem), kept=self._kept)
         scale = self._scale(problem)
         beta = scale * self._beta
         beta = np.where(beta > _AT_BOUND * problem.upper, problem.upper, beta)
         beta = np.where(beta < _AT_BOUND * problem.lower, problem.lower, beta)
-        return Start(beta, problem.linear - scale * self._product)
+        return Start(beta, problem.linear - scale * self._product, kept=self._kept)
 
     def _scale(self, problem: BoxQP) -> float:
         support = np.flatnonzero(self._beta)
