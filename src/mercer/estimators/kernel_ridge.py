@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, Self
@@ -43,6 +44,7 @@ from mercer.solvers.linear.leave_one_out import leave_one_out
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState
 from mercer.solvers.linear.penalty_curves import PenaltyCurves, default_penalties, trace
 from mercer.solvers.linear.penalty_path import Criterion, PenaltyPath
+from mercer.solvers.linear.principal_systems import PartSolution
 from mercer.solvers.solution import Certificate, Solution
 
 
@@ -120,7 +122,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     factorization_ : str
         How the system was solved: ``"low rank"``, ``"float32 Cholesky, refined"``, ``"float64 Cholesky"``,
         ``"least squares"``, ``"float64 LDL^T"`` or, if ``alpha`` is a criterion, ``"float64 band Cholesky"`` or
-        ``"float32 band Cholesky, refined"``.
+        ``"float32 band Cholesky, refined"``; in a search over alpha, also ``"conjugate gradients"``.
     certificate_ : Certificate
         Objectives (sums over the targets), the relative residual of the linear system, time and memory.
     n_features_in_ : int
@@ -182,6 +184,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     shares_matrices = True
     # Computed when asked for.
     _loo_predictions: Vector | None = None
+    # Of a search that solves for all folds and penalties together.
+    _solution: PartSolution | None = None
 
     # Half of that memory is tried first, before a float64 factor. The time grows with the cube of the rows.
     _command_line = CommandLine("ridge", left_open="alpha", pair_bytes=8, most_rows=20_000, frugal="svr", low_rank=True)
@@ -254,6 +258,63 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self._take(rows, solution, alpha if np.ndim(self.alpha) else alpha[:1])
         warn_if_ridge_is_worse("KernelRidge", system, solution.value, None, n_jobs=self.n_jobs)
         return self
+
+    def take_solution(self, solution: PartSolution | None) -> Self:
+        """Let :meth:`fit_along` use answers that exist already; for searches.
+
+        Parameters
+        ----------
+        solution : PartSolution or None
+            For the penalties and the rows that the next call will get, without the rows of weight 0.
+
+        Returns
+        -------
+        self
+        """
+        self._solution = solution
+        return self
+
+    def fit_along(
+        self, parameter: str, values: Sequence[float], X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> list[Self]:
+        """Fit a copy for each of several penalties; for searches.
+
+        Parameters
+        ----------
+        parameter : str
+            ``"alpha"``.
+        values : sequence of float
+            Above 0.
+        X, y, sample_weight
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        list of KernelRidge
+
+        Raises
+        ------
+        ParameterError
+            If the parameter is another one.
+        """
+        if parameter != "alpha":
+            raise ParameterError(f"KernelRidge is fitted along alpha, and not along {parameter!r}.")
+        given, prototype = self._solution, copy.copy(self).take_solution(None).set_params(alpha=float(values[0]))
+        require_flags(prototype, "alpha_per_target")
+        choices_of(prototype.alpha, prototype.alphas)
+        prototype._check_search()
+        rows, system = prototype._state_problem(X, y, sample_weight)
+        models = []
+        for number, alpha in enumerate(map(float, values)):
+            one = dataclasses.replace(system, shifts=np.full(system.shape[1], alpha))
+            if given is not None and one.convex and given.solved[number]:
+                solution = given.solution(one, number)
+            else:
+                solution = cholesky.solve(one, n_jobs=self.n_jobs)
+            model = copy.copy(prototype).set_params(alpha=alpha)
+            models.append(model._take(rows, solution, np.array([alpha])))
+            warn_if_ridge_is_worse("KernelRidge", one, solution.value, None, n_jobs=self.n_jobs)
+        return models
 
     def fit_penalties(
         self, X: RowsLike, y: ArrayLike, alphas: ArrayLike | None = None, sample_weight: ArrayLike | None = None

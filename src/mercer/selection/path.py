@@ -192,7 +192,7 @@ def _prototype(estimator: Any, parameter: str, parameters: dict[str, Any]) -> An
     """A new estimator with the parameters, which has the one that is to change."""
     if estimator is None:
         estimator = SVC()
-    if not isinstance(estimator, FitsAlong):
+    if not isinstance(estimator, FitsAlong) or not _LISTS.keys() & estimator.get_params(deep=False).keys():
         raise ParameterError(f"estimator must be an SVC, NuSVC, SVR, NuSVR or OneClassSVM, but is {estimator!r}.")
     options = estimator.get_params(deep=False)
     for name in (parameter, *parameters):

@@ -21,6 +21,7 @@ from mercer.selection.candidates import Parameters, can_share, groups_of, learne
 from mercer.selection.failures import failures, naming_failures
 from mercer.selection.fold_rows import Fold, SearchData
 from mercer.selection.held_out import CANDIDATE, HeldOut
+from mercer.selection.ridge_folds import is_solved_together
 from mercer.selection.shared_fits import SharedFits, require_square, takes_matrices
 
 
@@ -233,7 +234,9 @@ def _description(fits: SharedFits, groups: Sequence[Any]) -> str:
     shared = [f"{fits.matrices} kernel matrices evaluated for {fits.count} fits"]
     if fits.paths:
         names = " and ".join(sorted({group.along for group in groups if group.along}))
-        shared.append(f"{fits.paths} paths along {names}, each solved from the last answer")
+        together = all(is_solved_together(group) for group in groups if group.along)
+        how = "all values solved together" if together else "each solved from the last answer"
+        shared.append(f"{fits.paths} paths along {names}, {how}")
     return "; ".join(shared)
 
 
@@ -243,8 +246,9 @@ class GridSearchCV(_SharingSearch, model_selection.GridSearchCV):
     Constructor, methods, attributes and ``cv_results_`` are those of scikit-learn, and so are the scores: each
     candidate is solved to the tolerance of a fit of its own. What is shared: every kernel matrix is evaluated once for
     all folds, penalties and predictions; support vector machines are solved along C, nu or epsilon, each value from
-    the answer for its neighbour; steps of a pipeline before the learner are fitted once for each fold. Folds and
-    kernels are dealt to threads, within the memory budget (``mercer.config(memory=...)``).
+    the answer for its neighbour; kernel ridge regression is solved for all folds and values of alpha together; steps of
+    a pipeline before the learner are fitted once for each fold. Folds and kernels are dealt to threads, within the
+    memory budget (``mercer.config(memory=...)``).
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -32,6 +32,8 @@ from mercer.selection.fold_rows import (
     transformed,
     untransformed,
 )
+from mercer.selection.ridge_folds import is_solved_together, solve_folds
+from mercer.solvers.linear.principal_systems import PartSolution
 from mercer.solvers.solution import Status
 
 # Folds of several groups are dealt to the threads together, so that none waits long for the last one.
@@ -74,6 +76,8 @@ class SharedFits:
         for fold in data.folds:
             self._numbers.setdefault(_name(fold.train), []).append(fold.number)
         self._ready: dict[tuple[int, int], Made | Exception] = {}
+        # Answers for all penalties of a group on a fold.
+        self._solved: dict[tuple[Group, int], PartSolution] = {}
         self._next = 0
         # The rows of each fold; None where a step before the learner has failed.
         self._rows: list[FoldRows | None] = []
@@ -163,10 +167,14 @@ class SharedFits:
             matrices.begin()
         # Of rows that each fold transforms in its own way, the folds evaluate the matrices side by side.
         if len(every) == 1:
-            for learner in map(learner_of, shared):
+            for group in groups:
+                if not can_share(group.estimator):
+                    continue
+                learner = learner_of(group.estimator)
                 kernel, *others = (self._kernel(learner, fold) for fold in self._data.folds)
                 if kernel is not None and all(other == kernel for other in others):
                     self._evaluate(next(iter(every)), kernel, learner.most_shared_rows)
+                    self._solve(group, kernel, self._data.folds)
 
     @staticmethod
     def _evaluate(matrices: FoldMatrices, kernel: Kernel, most: float) -> None:
@@ -174,6 +182,17 @@ class SharedFits:
             matrices.matrix(kernel, most)
         except Exception:  # Each candidate meets it again in its own fit, which reports it.
             matrices.close()
+
+    def _solve(self, group: Group, kernel: Kernel | None, folds: Sequence[Fold]) -> None:
+        """Solve along alpha for some folds with the same matrices, on all threads."""
+        rows = [(fold, self._rows[fold.number]) for fold in folds]
+        here = [(fold, one) for fold, one in rows if one is not None]
+        if not is_solved_together(group) or len(here) < len(folds):
+            return
+        most = learner_of(group.estimator).most_shared_rows
+        solutions = solve_folds(self._data, group, kernel, here, most)
+        for fold, solution in zip(folds, solutions or ()):
+            self._solved[group, fold.number] = solution
 
     def _kernel(self, learner: Any, fold: Fold) -> Kernel | None:
         """The kernel of a fit; None for a given matrix, or where the fit will fail."""
@@ -251,6 +270,10 @@ class SharedFits:
             learner.take_matrices_from(rows.source(learner.most_shared_rows))
         if group.along:
             different = sorted(set(group.values))
+            if rows is not None and is_solved_together(group):
+                if (group, fold.number) not in self._solved:
+                    self._solve(group, self._kernel(learner, fold), [fold])
+                learner.take_solution(self._solved.pop((group, fold.number), None))
             fitted = learner.fit_along(group.along, different, train, y, options.get("sample_weight"))
             by_value = dict(zip(different, fitted))
             self.paths += 1
