@@ -310,6 +310,16 @@ def test_text_is_learnt_from() -> None:
     assert model.relevance_[0] > 0.8 > 0.1 > model.relevance_[1]
 
 
+def test_repeated_texts_are_one_row_with_a_weight() -> None:
+    texts = [f"number {i} in the list" for i in range(30)]
+    rows = np.repeat(np.arange(30), 3)
+    frame = pd.DataFrame({"note": texts, "size": np.arange(30.0)})
+    model = TabularRegressor(kinds={"note": "text"}).fit(frame.iloc[rows], np.sin(rows))
+    assert model.n_rows_ == 30
+    weighted = TabularRegressor(kinds={"note": "text"}).fit(frame, np.sin(np.arange(30)), sample_weight=np.full(30, 3))
+    np.testing.assert_allclose(model.predict(frame), weighted.predict(frame), rtol=1e-6)
+
+
 def test_copies_and_files(tmp_path: object) -> None:
     mercer.save(MODEL, f"{tmp_path}/model.mercer")
     for twin in (pickle.loads(pickle.dumps(MODEL)), mercer.load(f"{tmp_path}/model.mercer")):

@@ -33,5 +33,8 @@ def merged(features: Any, y: np.ndarray, weights: Vector | None) -> tuple[Positi
 
 
 def _keys(column: Any) -> np.ndarray:
-    """The entries of a column as numbers or text."""
-    return column if isinstance(column, np.ndarray) else np.array([str(text) for text in column.items])
+    """The numbers of a column, or one for each text; an array of texts would give all the length of the longest."""
+    if isinstance(column, np.ndarray):
+        return column
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(text, len(numbers)) for text in column.items])
