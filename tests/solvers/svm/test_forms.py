@@ -121,9 +121,9 @@ def test_a_gap_can_be_asked_for(form, rng):
 def test_the_interior_point_method_ends_the_crawl_of_active_rows(form, rng, monkeypatch):
     calls = []
 
-    def counted(*arguments):
+    def counted(*arguments, **options):
         calls.append(1)
-        return whole(*arguments)
+        return whole(*arguments, **options)
 
     whole = active_set.interior_round
     monkeypatch.setattr(active_set, "interior_round", counted)

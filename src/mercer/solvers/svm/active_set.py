@@ -53,6 +53,9 @@ _SHARE = 4
 # takes over, whose cost grows with their cube.
 _CRAWL = 100
 _INTERIOR_ROWS = 6000
+# Sets of free weights are tried earlier: where some factorisations take as long as so many steps for each row, which
+# is in proportion to the square of their number.
+_FEWEST, _ROWS_A_STEP = 10, 1e5
 # Where more than this share of a sample has a weight, the whole matrix is made.
 _NEEDED = 0.5
 # Rows of so many columns make the whole matrix worth its memory up to so many rows; expensive ones always do.
@@ -155,6 +158,15 @@ def _solve(solver: _ActiveSets, point: Iterate, totals: Vector) -> None:
     solver.solve(everything, point, solver.tol)
 
 
+def _patience(n: int) -> int:
+    """Return how many steps for each of n rows come before methods that move all weights at once.
+
+    >>> [_patience(n) for n in (500, 2000, 5000)]
+    [10, 40, 100]
+    """
+    return int(min(max(_FEWEST, n * n / _ROWS_A_STEP), _CRAWL))
+
+
 def _capacity(point: Iterate, totals: Vector) -> Vector:
     """Return the largest possible sum of the weights of each group, on the side of its total."""
     parts = zip(point.parts(), totals)
@@ -188,7 +200,7 @@ class _ActiveSets:
 
     def solve(self, rows: np.ndarray, point: Iterate, goal: float) -> None:
         """Solve the problem over ``rows``, with their part ``point``, until its violation is at most ``goal``."""
-        stall, may_crawl = Stall(self.gram.dtype), True
+        stall, may_crawl, patience = Stall(self.gram.dtype), True, _patience(len(rows))
         while point.steps < self.max_iter:
             gap = point.violation()
             if not gap > goal or not resolves(self.gram.dtype, self._diagonal, point, self.tol):
@@ -198,11 +210,11 @@ class _ActiveSets:
             positions = active_rows(point, min(_NEAR * gap, _WIDEST))
             if len(positions) > _MOST * len(rows):
                 before = point.steps
-                self._among_all(rows, point, goal)
-                if may_crawl and point.steps - before >= _CRAWL * len(rows):
+                self._among_all(rows, point, goal, patience * len(rows))
+                if may_crawl and point.steps - before >= patience * len(rows):
                     # Once: what it does not end is rounding, which a second time does not end either.
-                    self._inside(rows, point)
-                    may_crawl = False
+                    may_crawl = not self._inside(rows, point, patience < _CRAWL) and patience < _CRAWL
+                    patience = _CRAWL
                 continue
             active = point.take(positions)
             last = len(rows) == self.gram.shape[0] and gap <= _LAST * goal
@@ -213,9 +225,9 @@ class _ActiveSets:
                 break
             self._keep(rows, point, positions, active)
 
-    def _among_all(self, rows: np.ndarray, point: Iterate, goal: float) -> None:
+    def _among_all(self, rows: np.ndarray, point: Iterate, goal: float, most: int) -> None:
         """Reach the goal by steps on the whole matrix, or a fraction of the violation by working sets."""
-        steps = min(self.max_iter, point.steps + _CRAWL * len(rows))
+        steps = min(self.max_iter, point.steps + most)
         if len(rows) == self.gram.shape[0] and self._has_whole(point):
             assert self._kept.square is not None
             # Gradients in float64 take a pass over the whole matrix.
@@ -242,13 +254,17 @@ class _ActiveSets:
         costly = self.gram.expensive or (self.gram.width >= _WIDE and self.gram.shape[0] <= _FEW_ROWS)
         return self.share > _NEEDED and costly and self._kept.make(self.gram, pad=point.sums == 0)
 
-    def _inside(self, rows: np.ndarray, point: Iterate) -> None:
-        """Use the interior point method if pairs of weights make little progress and two float64 matrices fit."""
+    def _inside(self, rows: np.ndarray, point: Iterate, free_sets_only: bool) -> bool:
+        """Move all weights at once if pairs make little progress and two float64 matrices fit; return whether it did.
+
+        Sets of free weights that do not settle early may do so later, and interior points are for when they do not.
+        """
         n = len(rows)
         if n > _INTERIOR_ROWS or not fits(32 * n * n):
-            return
+            return False
         with memory.reserve(16 * n * n, "the kernel matrix of the active rows and a factor"):
-            interior_round(whole_matrix(self.gram.restrict(rows, rows), np.float64), point)
+            K = whole_matrix(self.gram.restrict(rows, rows), np.float64)
+            return interior_round(K, point, free_sets_only=free_sets_only)
 
     def _keep(self, rows: np.ndarray, point: Iterate, positions: np.ndarray, active: Iterate) -> None:
         """Copy the answer for the active rows, and update the gradients of the other rows."""

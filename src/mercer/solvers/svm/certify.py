@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from mercer._errors import NumericalError
-from mercer._types import Vector
+from mercer._types import Positions, Vector
+from mercer.engine import threads
+from mercer.engine.tiles import spans
 from mercer.gram.protocol import GramMatrix
 from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.svm.iterate import Iterate
 
 # From so many support vectors on, their own block is a product of its own: a symmetric one costs half.
 _APART = 512
+# Whole rows are read for a part of a stored matrix with at least this share of its rows, by so many columns a task.
+_MOST_OF_IT = 0.5
+_SPAN = 2048
 
 
 def renew_gradient(gram: GramMatrix, point: Iterate, earlier: tuple[Vector, Vector] | None = None) -> None:
@@ -26,7 +33,7 @@ def renew_gradient(gram: GramMatrix, point: Iterate, earlier: tuple[Vector, Vect
     if earlier is not None and change is not None and np.count_nonzero(change) * n <= m * (n - 0.5 * m):
         moved = np.flatnonzero(change)
         point.F = earlier[1].copy()
-        if len(moved):
+        if len(moved) and not _by_whole_rows(gram, point.F, moved, change[moved]):
             point.F -= gram.restrict(None, moved) @ change[moved]
         check_gradient(point)
         return
@@ -35,7 +42,7 @@ def renew_gradient(gram: GramMatrix, point: Iterate, earlier: tuple[Vector, Vect
     if stored is not None:
         # Rows as they lie.
         subtract_rows(point.F, stored, support, point.beta[support])
-    elif len(support):
+    elif len(support) and not _by_whole_rows(gram, point.F, support, point.beta[support]):
         beta = point.beta[support]
         if len(support) < _APART:
             point.F -= gram.restrict(None, support) @ beta
@@ -45,6 +52,23 @@ def renew_gradient(gram: GramMatrix, point: Iterate, earlier: tuple[Vector, Vect
             if len(others):
                 point.F[others] -= gram.restrict(others, support) @ beta
     check_gradient(point)
+
+
+def _by_whole_rows(gram: GramMatrix, F: Vector, index: Positions, weights: Vector) -> bool:
+    """``F -= K[:, index] @ weights`` by whole rows of the stored matrix that K is a large part of, if it is.
+
+    Reading a whole row takes less time than picking most of its entries.
+    """
+    part = gram.stored()
+    if part is None or part[0].dtype != np.float64 or len(F) < _MOST_OF_IT * len(part[0]):
+        return False
+    whole, positions = part
+    product = np.zeros(len(whole))
+    rows = positions[index]
+    columns = spans(len(whole), _SPAN)
+    threads.run([partial(subtract_rows, product[some], whole[:, some], rows, weights) for some in columns])
+    F += product[positions]
+    return True
 
 
 def check_gradient(point: Iterate) -> None:

@@ -11,7 +11,7 @@ from mercer.engine import threads
 from mercer.engine.tiles import spans
 from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.svm.block import Block, Rounding, Stall, padded, resolves
-from mercer.solvers.svm.free_set import newton_change
+from mercer.solvers.svm.free_set import newton_change, solution_by_free_sets
 from mercer.solvers.svm.interior import interior_point
 from mercer.solvers.svm.iterate import Iterate
 
@@ -101,28 +101,29 @@ def _newton_round(K: Array, point: Iterate) -> None:
     point.steps += 1
 
 
-def interior_round(K: Array, point: Iterate) -> None:
-    """Use the answer of the interior point method if it is better.
+def interior_round(K: Array, point: Iterate, *, free_sets_only: bool = False) -> bool:
+    """Use the answer of a method for all weights at once if it is better; return whether it is.
 
-    With a tube, weights that are not zero keep their signs, on which the objective is smooth, and the others stay.
+    Sets of free weights come first, and the interior point method where they do not settle. With a tube, weights that
+    are not zero keep their signs, on which the objective is smooth, and the others stay.
     """
     rows = np.flatnonzero(point.beta) if point.tube else np.arange(len(point.beta))
     if not len(rows):
-        return
+        return False
     before, sign = point.beta[rows], np.sign(point.beta[rows]) * (point.tube > 0)
     block = np.asarray(K[np.ix_(rows, rows)] if point.tube else K, dtype=np.float64)
     slope = point.F[rows] - point.tube * sign
-    A = point.membership()[rows]
-    after = interior_point(
-        block,
-        slope + block @ before,
-        np.where(sign > 0, 0.0, point.lower[rows]),
-        np.where(sign < 0, 0.0, point.upper[rows]),
-        A,
-        A.T @ before,
-    )
+    A, linear = point.membership()[rows], slope + block @ before
+    lower, upper = np.where(sign > 0, 0.0, point.lower[rows]), np.where(sign < 0, 0.0, point.upper[rows])
+    after = solution_by_free_sets(block, linear, before, lower, upper, A)
+    if after is None and not free_sets_only:
+        after = interior_point(block, linear, lower, upper, A, A.T @ before)
+    point.steps += 1
+    if after is None:
+        return False
     change = after - before
-    if change @ slope - 0.5 * (change @ block @ change) > 0:
+    better = change @ slope - 0.5 * (change @ block @ change) > 0
+    if better:
         point.beta[rows] = after
         subtract_rows(point.F, K, rows, change)
-    point.steps += 1
+    return bool(better)
