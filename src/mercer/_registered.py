@@ -94,6 +94,14 @@ def model_class(model: str, task: str) -> Any:
     return CLASSES.get(name) or getattr(importlib.import_module("mercer"), name.removeprefix("mercer."))
 
 
+def search_without_grid() -> Any:
+    """The class :class:`~mercer.KernelSearchCV`, loaded now.
+
+    Learners whose parameter is ``"cv"`` call the search, which stands on them, by its public name.
+    """
+    return importlib.import_module("mercer").KernelSearchCV
+
+
 def command_line_of(cls: type) -> CommandLine:
     """What an estimator states of its use on the command line."""
     command_line: CommandLine = getattr(cls, "_command_line", CommandLine())

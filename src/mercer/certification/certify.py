@@ -147,6 +147,8 @@ def _stated(model: Any, kind: type[CertifiesCoefficients], X: Any) -> CertifiesC
         if isinstance(params.get("alpha"), str) and hasattr(model, "alpha_"):
             # The penalty that the fit has chosen.
             changes["alpha"] = model.alpha_
+        chosen = [name for name, value in params.items() if isinstance(value, str) and value == "cv"]
+        changes |= {name: getattr(model, f"{name}_") for name in chosen if hasattr(model, f"{name}_")}
         return clone(model).set_params(**changes)
     arguments = {name: params[name] for name in _OF_THE_PROBLEM if name in params}
     if arguments.get("gamma") == "scale" and arguments["kernel"] != "precomputed" and not callable(arguments["kernel"]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from mercer._types import RowsLike, Vector
 from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.parameters import require_flags, require_number
+from mercer.estimators.svm.chosen_by_folds import ChosenByFolds
 from mercer.estimators.svm.class_rows import ClassRows
 from mercer.estimators.svm.left_out import balanced
 from mercer.estimators.svm.pair_classifier import PairClassifier
@@ -30,7 +31,7 @@ from mercer.solvers.svm.smo import SMO
 from mercer.solvers.svm.solver import BoxSolver
 
 
-class SVC(PairClassifier):
+class SVC(ChosenByFolds, PairClassifier):
     r"""Support vector classification with any kernel; each solution has a certificate.
 
     For every pair of classes (y = +1 for the first, -1 for the second) it solves
@@ -43,15 +44,16 @@ class SVC(PairClassifier):
 
     Parameters
     ----------
-    C : float, default=1.0
+    C : float or "cv", default=1.0
         Weight of the sum of the losses against half the squared norm, above 0. ``inf`` requires a hard margin, which no
-        row may violate; if the classes cannot be separated, ``fit`` raises an error that contains the proof.
+        row may violate; if the classes cannot be separated, ``fit`` raises an error that contains the proof. ``"cv"``
+        chooses it by :class:`~mercer.KernelSearchCV` with five folds, within its time budget of a minute.
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ...), a kernel of :mod:`mercer.kernels`, a
         function ``(X, Z) -> block``, or ``"precomputed"``.
-    degree, gamma, coef0 : int, float or {"scale", "auto"}, float, defaults 3, "scale", 0.0
+    degree, gamma, coef0 : int, float or {"scale", "auto", "cv"}, float, defaults 3, "scale", 0.0
         For named kernels. ``"scale"`` is ``1 / (d * variance of X)`` (weighted by ``sample_weight``), ``"auto"``
-        is ``1 / d``.
+        is ``1 / d``, and ``"cv"`` chooses as for ``C``.
     shrinking : bool, default=True
         Accepted for compatibility; the solver chooses its working sets by itself.
     probability : bool, default="deprecated"
@@ -104,6 +106,10 @@ class SVC(PairClassifier):
 
     Attributes
     ----------
+    C_, gamma_ : float
+        The values that ``"cv"`` has chosen.
+    search_ : FoldSearch
+        With ``"cv"``, the candidates with their scores and bounds (``search_.table``), and whether the best is certain.
     classes_ : ndarray of shape (k,)
         The classes, sorted.
     support_ : ndarray of shape (n_sv,)
@@ -175,6 +181,10 @@ class SVC(PairClassifier):
     [0, 1]
     >>> model.support_.tolist(), round(model.certificate_.primal, 6)
     ([1, 2], 0.5)
+    >>> X = np.linspace(-2, 2, 40)[:, None]
+    >>> chosen = SVC(C="cv", gamma="cv").fit(X, abs(X[:, 0]) > 1)
+    >>> chosen.C_ > 0, chosen.gamma_ > 0, chosen.search_.best["C"] == chosen.C_
+    (True, True, True)
     """
 
     _command_line = CommandLine("svc", left_open="C")
@@ -182,7 +192,7 @@ class SVC(PairClassifier):
     def __init__(
         self,
         *,
-        C: float = 1.0,
+        C: float | str = 1.0,
         kernel: KernelLike = "rbf",
         degree: int = 3,
         gamma: float | str = "scale",
@@ -226,6 +236,29 @@ class SVC(PairClassifier):
         self.stop = stop
         self.solver = solver
 
+    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to rows and their labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : float or array-like of shape (n,), optional
+            Weight of each row, as a number of repetitions. Rows of weight 0 or below are left out, negative ones with a
+            warning.
+
+        Returns
+        -------
+        self
+        """
+        if self._left_open:
+            self._fit_by_folds(X, y, sample_weight)
+            return self
+        self._forget()
+        return super().fit(X, y, sample_weight)
+
     def certificate_of(
         self, coefficients: GivenCoefficients, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Certificate:
@@ -242,6 +275,7 @@ class SVC(PairClassifier):
         -------
         Certificate
         """
+        self._require_values()
         X, data, _ = self._prepare(X, y, sample_weight)
         bounds, intercept = self._bounds(data), self._has_intercept
         if np.isinf(bounds).any():
@@ -270,9 +304,14 @@ class SVC(PairClassifier):
     def _has_intercept(self) -> bool:
         return bool(self.fit_intercept)
 
+    def _check_data(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        self._prepare(X, y, sample_weight)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        require_number(self, "C", "a number above 0, or inf for a hard margin", lambda value: value > 0)
+        self._refuse_loo()
+        words = "a number above 0, or inf for a hard margin" + (", or 'cv'" if isinstance(self.C, str) else "")
+        require_number(self, "C", words, lambda value: value > 0)
         require_flags(self, "fit_intercept")
         if np.isinf(self.C) and not (self.solver == "smo" or isinstance(self.solver, SMO)):
             raise ParameterError(

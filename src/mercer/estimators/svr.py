@@ -14,7 +14,8 @@ from mercer._types import RowsLike, Vector
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.parameters import require_flags, require_number
 from mercer.estimators.shared.targets import warn_of_constant
-from mercer.estimators.shared.weights import check_svm_weight
+from mercer.estimators.shared.weights import check_svm_weight, fit_weighted_kernel
+from mercer.estimators.svm.chosen_by_folds import ChosenByFolds
 from mercer.estimators.svm.single_expansion import TUBE, SingleExpansion, check_cost, describe_tube
 from mercer.estimators.svm.solvers import check_solver
 from mercer.gram.protocol import GramMatrix
@@ -24,7 +25,7 @@ from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.solver import BoxSolver
 
 
-class SVR(RegressorMixin, SingleExpansion):
+class SVR(ChosenByFolds, RegressorMixin, SingleExpansion):
     r"""Support vector regression with any kernel: errors up to epsilon are free; each solution has a certificate.
 
     It solves
@@ -47,16 +48,18 @@ class SVR(RegressorMixin, SingleExpansion):
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ...), a kernel of :mod:`mercer.kernels`, a
         function ``(X, Z) -> block``, or ``"precomputed"``.
-    degree, gamma, coef0 : int, float or {"scale", "auto"}, float, defaults 3, "scale", 0.0
+    degree, gamma, coef0 : int, float or {"scale", "auto", "cv"}, float, defaults 3, "scale", 0.0
         For named kernels. ``"scale"`` is ``1 / (d * variance of X)`` (weighted by ``sample_weight``), ``"auto"``
         is ``1 / d``.
     tol : float, default=1e-3
         The violation of the optimality conditions, in units of y, at which the solver stops;
         with ``stop="gap"`` also the relative duality gap. Up to 512 rows are solved to the precision of float64 for
         any ``tol``, if 200 steps per row suffice.
-    C : float, default=1.0
-        Weight of the sum of the errors beyond epsilon against half the squared norm, above 0.
-    epsilon : float, default=0.1
+    C : float or "cv", default=1.0
+        Weight of the sum of the errors beyond epsilon against half the squared norm, above 0. ``"cv"`` chooses it by
+        :class:`~mercer.KernelSearchCV` with five folds, within its time budget of a minute; likewise ``epsilon`` and
+        ``gamma``.
+    epsilon : float or "cv", default=0.1
         Half the width of the tube, in units of y, 0 or more.
     shrinking : bool, default=True
         Accepted for compatibility; the solver chooses its working sets by itself.
@@ -89,6 +92,10 @@ class SVR(RegressorMixin, SingleExpansion):
 
     Attributes
     ----------
+    C_, gamma_, epsilon_ : float
+        The values that ``"cv"`` has chosen.
+    search_ : FoldSearch
+        With ``"cv"``, the candidates with their scores and bounds (``search_.table``), and whether the best is certain.
     support_ : ndarray of shape (n_sv,)
         Positions of the support vectors.
     support_vectors_ : array or CSR of shape (n_sv, d)
@@ -152,6 +159,7 @@ class SVR(RegressorMixin, SingleExpansion):
     """
 
     _command_line = CommandLine("svr", left_open="C")
+    _by_folds = ("C", "gamma", "epsilon")
     _fitted = TUBE
 
     def __init__(
@@ -162,8 +170,8 @@ class SVR(RegressorMixin, SingleExpansion):
         gamma: float | str = "scale",
         coef0: float = 0.0,
         tol: float = 1e-3,
-        C: float = 1.0,
-        epsilon: float = 0.1,
+        C: float | str = 1.0,
+        epsilon: float | str = 0.1,
         shrinking: bool = True,
         cache_size: float = 200,
         verbose: bool = False,
@@ -209,12 +217,16 @@ class SVR(RegressorMixin, SingleExpansion):
         -------
         self
         """
+        if self._left_open:
+            self._fit_by_folds(X, y, sample_weight)
+            return self
+        self._forget()
         self._check_parameters()
         X, y = self._check_X_and_numbers(X, y)
         weight = check_svm_weight(sample_weight, X)
         warn_of_constant(y, weight)
         learned = self._learn(X, y, weight, intercept=self.fit_intercept)
-        describe_tube(self, learned, self.epsilon, weight)
+        describe_tube(self, learned, float(self.epsilon), weight)
         self._report()
         self._warn_if_flat(y, weight)
         return self
@@ -250,15 +262,23 @@ class SVR(RegressorMixin, SingleExpansion):
         -------
         Certificate
         """
+        self._require_values()
         self._check_parameters()
         X, y = self._check_X_and_numbers(X, y)
         return self._certificate_of(coefficients, X, y, sample_weight, intercept=bool(self.fit_intercept))
 
+    def _check_data(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        self._check_parameters()
+        X, y = self._check_X_and_numbers(X, y)
+        fit_weighted_kernel(self, X, check_svm_weight(sample_weight, X), intercept=self.fit_intercept)
+
     def _check_parameters(self) -> None:
+        self._refuse_loo()
         check_solver(self)
         check_cost(self)
         require_flags(self, "fit_intercept")
-        require_number(self, "epsilon", "a finite number of at least 0", lambda value: 0 <= value < np.inf)
+        or_word = ", or 'cv'" if isinstance(self.epsilon, str) else ""
+        require_number(self, "epsilon", f"a finite number of at least 0{or_word}", lambda value: 0 <= value < np.inf)
 
     def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:
         bound = self.C * weight

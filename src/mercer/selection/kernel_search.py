@@ -78,6 +78,9 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
     log : str or Path, optional
         A file with a line for each candidate. A search with the same data and arguments, other than the budget, takes
         candidates from it, and so goes on where an earlier one was stopped or killed.
+    parameters : list of str, optional
+        Names of the penalties to search, such as ``["C"]``, ``"gamma"``, and ``"kernel"`` for its free parameters; by
+        default all.
 
     Attributes
     ----------
@@ -134,6 +137,7 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         n_jobs: int | None = None,
         verbose: int = 0,
         log: str | Path | None = None,
+        parameters: Sequence[str] | None = None,
     ) -> None:
         self.estimator = estimator
         self.kernels = kernels
@@ -145,6 +149,7 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.log = log
+        self.parameters = parameters
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, **params: Any) -> Self:
         """Search, and fit the best candidate to all rows.
@@ -184,7 +189,7 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         data = self._data(X, y, weight, groups)
         log = self._open_log(data)
         try:
-            spaces = spaces_of(self.estimator, self.kernels, data, self.random_state)
+            spaces = spaces_of(self.estimator, self.kernels, data, self.random_state, self.parameters)
             bounds = ScoreBounds.of(self.estimator, scorer, data)
             evaluator = Evaluator(self.estimator, data, scorer, self.n_jobs, bounds)
             evaluates = evaluator if log is None else LoggedEvaluator(evaluator, log, len(data.folds))
@@ -237,8 +242,8 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _open_log(self, data: SearchData) -> SearchLog | None:
         if self.log is None:
             return None
-        settings = {"kernels": self.kernels, "scoring": self.scoring, "random_state": self.random_state}
-        return SearchLog.open(self.log, identity(self.estimator, data, settings))
+        names = ("kernels", "parameters", "scoring", "random_state")
+        return SearchLog.open(self.log, identity(self.estimator, data, {name: getattr(self, name) for name in names}))
 
     def _weight(self, params: dict[str, Any]) -> Any:
         prefix = prefix_of(self.estimator)

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from mercer._errors import ParameterError
+from mercer.kernels import Kernel
 from mercer.selection.candidates import learner_of
 from mercer.selection.evaluated import prefix_of
 from mercer.selection.fold_rows import SearchData, take_rows
@@ -19,7 +20,13 @@ from mercer.selection.ranges import SAMPLE_ROWS, Space, penalties_of, scale_axes
 from mercer.selection.shared_fits import takes_matrices
 
 
-def spaces_of(estimator: Any, kernels: Sequence[Any] | None, data: SearchData, random_state: Any) -> list[Space]:
+def spaces_of(
+    estimator: Any,
+    kernels: Sequence[Any] | None,
+    data: SearchData,
+    random_state: Any,
+    only: Sequence[str] | None = None,
+) -> list[Space]:
     """Return what to search with each kernel.
 
     Parameters
@@ -30,6 +37,8 @@ def spaces_of(estimator: Any, kernels: Sequence[Any] | None, data: SearchData, r
     data : SearchData
     random_state : int, RandomState instance or None
         Of the sample of rows.
+    only : sequence of str, optional
+        Names of the penalties that are searched, ``"gamma"``, and ``"kernel"`` for its free parameters; all by default.
 
     Returns
     -------
@@ -46,6 +55,9 @@ def spaces_of(estimator: Any, kernels: Sequence[Any] | None, data: SearchData, r
     rows = _rows(estimator, data)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     penalties = penalties_of(learner, data.y, data.weight)
+    if only is not None:
+        _check_names(only, [penalty.name for penalty in penalties])
+        penalties = tuple(penalty for penalty in penalties if penalty.name in only)
     options = {name: getattr(learner, name) for name in ("gamma", "degree", "coef0") if hasattr(learner, name)}
     learns = learner.learns_kernel
     spaces = []
@@ -53,6 +65,8 @@ def spaces_of(estimator: Any, kernels: Sequence[Any] | None, data: SearchData, r
         one = learner if kernels is None else clone(learner).set_params(kernel=kernel)
         sample = _sample(one, rows, seed, alone=kernels is None or len(kernels) == 1)
         axes = () if learns or kernel is None else scale_axes(kernel, sample, options)
+        if only is not None and ("kernel" if isinstance(kernel, Kernel) else "gamma") not in only:
+            axes = ()
         spaces.append(Space(prefix_of(estimator), kernel, kernels is not None, penalties, axes, sample, options))
     if len(spaces) == 1 and not spaces[0].axes:
         raise ParameterError(
@@ -61,6 +75,16 @@ def spaces_of(estimator: Any, kernels: Sequence[Any] | None, data: SearchData, r
             "to choose among several, or fit it as it is."
         )
     return spaces
+
+
+def _check_names(only: Sequence[str], penalties: Sequence[str]) -> None:
+    known = [*penalties, "gamma", "kernel"]
+    strange = [only] if isinstance(only, str) else [name for name in only if name not in known]
+    if strange:
+        raise ParameterError(
+            f"parameters must be a list of some of {', '.join(known)}, but holds {strange[0]!r}; those that are not "
+            "numbers are not searched."
+        )
 
 
 def _rows(estimator: Any, data: SearchData) -> Any:

@@ -1,0 +1,217 @@
+"""Parameters of a support vector machine that are ``"cv"``: chosen by a search over folds before the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from mercer._errors import DataError, ParameterError
+from mercer._registered import search_without_grid
+from mercer._types import Matrix, Vector
+from mercer.data.fitted import Fitted, statements
+from mercer.data.statements import Each, Flag, Floats, Is, Number, Word
+from mercer.data.words import shown
+from mercer.kernels.convert import is_named
+
+_FOLDS = 5
+# Values of the constructors, where the search begins.
+_STARTS = {"C": 1.0, "gamma": "scale", "epsilon": 0.1}
+
+
+@dataclass(frozen=True, eq=False)
+class FoldSearch:
+    """The candidates of a search over folds, the chosen one first.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The parameters that were chosen.
+    values : ndarray of shape (m, p)
+        Their values in each candidate.
+    scores, lower, upper : ndarray of shape (m,)
+        Mean scores of the folds, and the interval of each, NaN where it is not known.
+    certified : bool
+        Whether no other candidate can have a higher score.
+    stop : str
+        Why the search ended.
+
+    Examples
+    --------
+    >>> search = FoldSearch(("C",), np.array([[10.0], [1.0]]), *np.array([[0.9, 0.8]] * 3), True, "done")
+    >>> search.best, search.table["C"].tolist()
+    ({'C': 10.0}, [10.0, 1.0])
+    """
+
+    names: tuple[str, ...]
+    values: Matrix
+    scores: Vector
+    lower: Vector
+    upper: Vector
+    certified: bool
+    stop: str
+    _fitted: ClassVar[Fitted] = Fitted(
+        {
+            "names": Each(Word(tuple(_STARTS)), "p"),
+            "values": Floats("m, p"),
+            "scores": Floats("m", nan=True),
+            "lower": Floats("m", nan=True),
+            "upper": Floats("m", nan=True),
+            "certified": Flag(),
+            "stop": Word(),
+        },
+        rules=(("a search has no candidate", lambda search: len(search.values) > 0),),
+    )
+
+    @property
+    def best(self) -> dict[str, float]:
+        """The chosen values."""
+        return dict(zip(self.names, self.values[0].tolist()))
+
+    @property
+    def table(self) -> dict[str, Vector]:
+        """A column for each parameter, and the scores with their bounds."""
+        columns = dict(zip(self.names, self.values.T))
+        return {**columns, "score": self.scores, "lower": self.lower, "upper": self.upper}
+
+
+CHOICE = Fitted(
+    {}, {"C_": Number(least=0), "gamma_": Number(least=0), "epsilon_": Number(least=0), "search_": Is(FoldSearch)}
+)
+"""What a fit with ``"cv"`` leaves beside the attributes of any other."""
+
+
+class ChosenByFolds:
+    """A learner some of whose parameters may be ``"cv"``; ``_by_folds`` names them."""
+
+    _by_folds: ClassVar[tuple[str, ...]] = ("C", "gamma")
+    _fitted = CHOICE
+    kernel: Any
+    n_jobs: Any
+
+    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Raise what a fit would raise for parameters and data."""
+        raise NotImplementedError
+
+    def fit_along(self, parameter: str, values: Sequence[float], X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit a copy for each value of one parameter; with ``"cv"`` each chooses its others by folds.
+
+        Parameters
+        ----------
+        parameter : str
+            Its name.
+        values : sequence of float
+            Its values, ascending.
+        X, y, sample_weight
+            As for ``fit``.
+
+        Returns
+        -------
+        list of fitted estimators
+            In the order of the values.
+        """
+        if set(self._left_open) - {parameter}:
+            return [self._with_values({parameter: value}).fit(X, y, sample_weight) for value in values]
+        return super().fit_along(parameter, values, X, y, sample_weight)  # type: ignore[misc]
+
+    @property
+    def _left_open(self) -> tuple[str, ...]:
+        """The parameters that are ``"cv"``."""
+        values = {name: getattr(self, name) for name in self._by_folds}
+        return tuple(name for name, value in values.items() if isinstance(value, str) and value == "cv")
+
+    @property
+    def learns_kernel(self) -> bool:
+        """Whether the fit chooses parameters by folds, so that no other fit can share its kernel matrix."""
+        return bool(self._left_open)
+
+    def _require_values(self) -> None:
+        """Raise where a problem is to be stated without a fit that chooses its parameters."""
+        for name in self._left_open:
+            raise ParameterError(
+                f"{name}='cv' is chosen by fit; pass the fitted {type(self).__name__}, or a number for {name}."
+            )
+
+    def _forget(self) -> None:
+        """Remove what an earlier fit chose."""
+        for name in CHOICE.sometimes:
+            vars(self).pop(name, None)
+
+    def _with_values(self, values: Mapping[str, Any]) -> Any:
+        """A copy that is not fitted, with other parameters."""
+        learner: Any = self
+        return clone(learner).set_params(**values)
+
+    def _fit_by_folds(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Choose, fit a copy with the values, and take its attributes."""
+        names = self._left_open
+        self._check_left_open(names)
+        model = self._with_values({name: _STARTS[name] for name in names})
+        clone(model)._check_data(X, y, sample_weight)
+        searching = search_without_grid()(
+            model, cv=_folds(model, y), random_state=0, refit=False, n_jobs=model.n_jobs, parameters=list(names)
+        )
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        searching.fit(X, y, **weights)
+        chosen = _summary(searching, names)
+        model.set_params(**chosen.best).fit(X, y, **weights)
+        cls: type = type(self)
+        stated = statements(cls)
+        for name in () if stated is None else stated.attributes:
+            vars(self).pop(name, None)
+        parameters = model.get_params(deep=False)
+        vars(self).update({name: value for name, value in vars(model).items() if name not in parameters})
+        for name, value in chosen.best.items():
+            setattr(self, f"{name}_", value)
+        self.search_ = chosen
+
+    def _refuse_loo(self) -> None:
+        """Raise for ``"loo"``, which is KernelRidge's."""
+        for name in self._by_folds:
+            if isinstance(getattr(self, name), str) and getattr(self, name) == "loo":
+                raise ParameterError(
+                    f"{name}='loo' is for KernelRidge, whose leave-one-out errors have a closed form; for "
+                    f"{type(self).__name__} pass {name}='cv', which chooses it by five folds."
+                )
+
+    def _check_left_open(self, names: tuple[str, ...]) -> None:
+        if "gamma" not in names:
+            return
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+            raise ParameterError("gamma='cv' needs a kernel with a parameter, and kernel is 'precomputed'.")
+        if not is_named(self.kernel):
+            raise ParameterError(
+                f"gamma='cv' is for kernels given by name, but kernel={self.kernel!r} has its own parameters; leave "
+                f"gamma out and search them with KernelSearchCV({type(self).__name__}(kernel=...))."
+            )
+
+
+def _folds(model: Any, y: Any) -> Any:
+    """Folds in random order, which is the same each time; fewer than five where a class has fewer rows."""
+    if y is None or np.ndim(y) != 1:
+        return _FOLDS
+    labels = np.asarray(y)
+    if not is_classifier(model):
+        if len(labels) < 2:
+            raise DataError(f"'cv' needs at least 2 rows for folds, but there is {len(labels)}; give a number instead.")
+        return KFold(min(_FOLDS, len(labels)), shuffle=True, random_state=0)
+    values, counts = np.unique(labels, return_counts=True)
+    if len(values) > 1 and counts.min() < 2:
+        raise DataError(
+            f"'cv' needs at least 2 rows of each class for folds, but the class {shown(values[counts.argmin()])} has "
+            "1; add rows of it, leave it out, or give numbers in place of 'cv'."
+        )
+    return StratifiedKFold(min(_FOLDS, int(counts.min())) if len(values) > 1 else 2, shuffle=True, random_state=0)
+
+
+def _summary(searching: Any, names: tuple[str, ...]) -> FoldSearch:
+    results = searching.cv_results_
+    ranked = np.argsort(results["rank_test_score"], kind="stable")
+    order = np.array([searching.best_index_, *(n for n in ranked if n != searching.best_index_)])
+    values = np.array([[float(results["params"][n][name]) for name in names] for n in order])
+    scores, lower, upper = (results[f"{what}_test_score"][order] for what in ("mean", "lower", "upper"))
+    return FoldSearch(names, values, scores, lower, upper, bool(searching.certified_), searching.stop_reason_)

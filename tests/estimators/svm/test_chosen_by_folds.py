@@ -1,0 +1,117 @@
+"""``SVC(C="cv", gamma="cv")`` and SVR: parameters chosen by folds, and everything else as for any estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.utils.estimator_checks import check_estimator
+
+import mercer
+from mercer import SVC, SVR, GridSearchCV
+from mercer._errors import DataError, ParameterError
+from mercer.kernels import RBF
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 2))
+LABELS = np.where(np.hypot(*X.T) > 1.1, "out", "in")
+NUMBERS = np.sin(2 * X[:, 0]) + 0.1 * RNG.normal(size=60)
+
+
+@pytest.mark.parametrize(
+    ("model", "names"),
+    [
+        (SVC(C="cv", gamma="cv"), ["C", "gamma"]),
+        (SVC(C="cv", kernel=RBF(1.0)), ["C"]),
+        (SVC(C=10.0, gamma="cv"), ["gamma"]),
+        (SVR(C="cv", gamma="cv", epsilon="cv"), ["C", "gamma", "epsilon"]),
+        (SVR(epsilon="cv"), ["epsilon"]),
+    ],
+    ids=str,
+)
+def test_what_is_left_open_is_chosen(model: Any, names: list[str], tmp_path: Any) -> None:
+    model, y = clone(model), LABELS if isinstance(model, SVC) else NUMBERS
+    before = model.get_params(deep=False)
+    model.fit(X, y)
+    assert model.get_params(deep=False) == before
+    chosen = {name: getattr(model, f"{name}_") for name in names}
+    assert model.search_.best == chosen and list(model.search_.table) == [*names, "score", "lower", "upper"]
+    assert [name for name in ("C_", "gamma_", "epsilon_") if hasattr(model, name)] == [f"{name}_" for name in names]
+    plain = clone(model).set_params(**chosen).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), plain.predict(X))
+    assert not hasattr(plain, "search_")
+    # The scores are those of folds, and the best is the best.
+    table = model.search_.table
+    assert (
+        table["score"][0]
+        == table["score"].max()
+        > cross_val_score(clone(model).set_params(**dict.fromkeys(names, 1e-3)), X, y).mean()
+    )
+    mercer.save(model, tmp_path / "m.mercer")
+    loaded = mercer.load(tmp_path / "m.mercer")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.search_.best == chosen and loaded.get_params(deep=False).keys() == before.keys()
+    assert mercer.certify(model, X, y).primal == pytest.approx(model.certificate_.primal, rel=1e-6)
+    # A fit with numbers forgets what was chosen.
+    model.set_params(**chosen).fit(X, y)
+    assert not any(hasattr(model, name) for name in ("C_", "gamma_", "epsilon_", "search_"))
+
+
+def test_it_is_the_same_each_time_and_works_inside_of_others() -> None:
+    first, second = (SVC(C="cv").fit(X, LABELS) for _ in range(2))
+    assert first.search_.table["C"].tolist() == second.search_.table["C"].tolist() and first.C_ == second.C_
+    search = GridSearchCV(SVC(C="cv"), {"gamma": [0.1, 1.0]}, cv=2).fit(X, LABELS)
+    assert "nothing" in search.sharing_ and search.best_estimator_.C_ > 0
+    along = SVC(gamma="cv").fit_along("C", [1.0, 10.0], X, LABELS)
+    assert [model.C for model in along] == [1.0, 10.0] and all(model.gamma_ > 0 for model in along)
+    with pytest.raises(ParameterError, match="C='cv' is chosen by fit; pass the fitted SVC, or a number"):
+        mercer.certify(SVC(C="cv"), X, LABELS, dual_coef=np.zeros((1, 60)))
+    weighted = SVC(C="cv").fit(X, LABELS, np.where(X[:, 0] > 0, 2.0, 0.0))
+    assert weighted.C_ > 0 and not set(weighted.support_) & set(np.flatnonzero(X[:, 0] <= 0))
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "error", "words"),
+    [
+        (SVC(C="loo"), LABELS, ParameterError, "C='loo' is for KernelRidge.*pass C='cv'"),
+        (SVR(epsilon="loo"), NUMBERS, ParameterError, "epsilon='loo' is for KernelRidge"),
+        (SVC(C="best"), LABELS, ParameterError, "C must be a number above 0, or inf for a hard margin, or 'cv'"),
+        (SVR(C="best"), NUMBERS, ParameterError, "C must be a finite number above 0, or 'cv', but is 'best'"),
+        (SVC(gamma="cv", kernel="precomputed"), LABELS, ParameterError, "gamma='cv' needs a kernel with a parameter"),
+        (
+            SVC(gamma="cv", kernel=RBF(1.0)),
+            LABELS,
+            ParameterError,
+            r"is for kernels given by name.*KernelSearchCV\(SVC",
+        ),
+        (
+            SVC(C="cv"),
+            ["a"] * 59 + ["b"],
+            DataError,
+            "at least 2 rows of each class for folds, but the class 'b' has 1",
+        ),
+        (SVC(C="cv"), ["a"] * 60, DataError, "needs at least two classes"),
+        (SVC(C="cv", tol=-1.0), LABELS, ParameterError, "tol must be"),
+        (SVC(C="cv", gamma=-1.0), LABELS, ParameterError, "gamma must be a finite number above 0"),
+        (SVC(C="cv"), LABELS[:9], DataError, "one label for each row"),
+        (SVR(C="cv"), np.full(60, np.nan), DataError, "Input y contains NaN"),
+        (SVR(C="cv"), None, DataError, "the target y is None"),
+    ],
+)
+def test_what_cannot_be_chosen(model: Any, y: Any, error: type[Exception], words: str) -> None:
+    rows = X @ X.T if model.kernel == "precomputed" else X
+    with pytest.raises(error, match=words):
+        clone(model).fit(rows, y)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [SVC(C="cv", gamma="cv"), SVR(C="cv", epsilon="cv")], ids=str)
+def test_scikit_learns_checks(model: Any) -> None:
+    # Folds of repeated rows are other folds than those of rows with weights.
+    weights = dict.fromkeys(
+        ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"), "folds"
+    )
+    check_estimator(model, expected_failed_checks=weights)
