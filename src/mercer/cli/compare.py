@@ -78,7 +78,10 @@ def _in_rows(metric: str, difference: float, held_out: int) -> str:
 
 def _next(options: FitOptions, job: Job) -> str | None:
     """The command with a simpler kernel; with the learner of the linear model where the kernel is simple already."""
-    roles = sorted(set(job.schema.roles.values()))
+    if usage(job.model, job.target.task).raw:
+        options, roles = _for_encoded(options, job), []
+    else:
+        roles = sorted(set(job.schema.roles.values()))
     if len(roles) > 1 or (roles and roles[0] not in _SIMPLE):
         return None
     simple = _SIMPLE[roles[0]] if roles else "linear"
@@ -92,6 +95,15 @@ def _next(options: FitOptions, job: Job) -> str | None:
     elif options.model is not None and not _is_advised(options.model, job.target.task):
         variant = replace(variant, model=None)
     return command_line(variant)
+
+
+def _for_encoded(options: FitOptions, job: Job) -> FitOptions:
+    """The options for learners of encoded tables, which have no dates, no text and no gaps among numbers."""
+    kinds = job.schema.kinds
+    numbers = [name for name, kind in kinds.items() if kind in ("number", "boolean")]
+    gaps = bool(numbers) and bool(job.columns[numbers].isna().to_numpy().any())
+    others = [name for name, kind in kinds.items() if kind in ("date", "text") and name not in options.drop]
+    return replace(options, impute="median" if gaps else None, drop=[*options.drop, *others], model=None)
 
 
 def _is_advised(model: str, task: str) -> bool:

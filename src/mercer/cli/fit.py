@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -57,6 +58,8 @@ def fit(options: FitOptions) -> None:
         printer.say(size.words, "dim")
         with printer.progress("fit" if options.tune is None else "tune", options.tune is not None), track() as account:
             found = None if options.tune is None else _search(model, job, options, size.most)
+            if found is not None:
+                found["before"] = _before(job, options, parameters, size.most)
             choice = choose(model, job, parameters, options.seed) if found is None else _found(model, found)
             rows = job.sample(job.train, size.most, options.seed)
             seconds, results = _scored(model, job, rows, options)
@@ -82,6 +85,22 @@ def _search(model: TableModel, job: Job, options: FitOptions, most: int | None) 
     rows = job.sample(job.train, most, options.seed)
     outcome: dict[str, Any] = importlib.import_module("mercer.cli.tune").search(model, job, options, rows)
     return outcome
+
+
+def _before(
+    job: Job, options: FitOptions, parameters: Mapping[str, Any], most: int | None
+) -> dict[str, dict[str, float]]:
+    """The scores on the held-out rows of the learner as it is without a search."""
+    if not len(job.test):
+        return {}
+    model = table_model(job, options, parameters)
+    with warnings.catch_warnings():
+        # It is a yardstick: what a fit says of its own shortcomings is not about the model that is written.
+        warnings.simplefilter("ignore")
+        _train(model, job, job.sample(job.train, most, options.seed), options)
+        predicted = model.predict(job.rows(job.test))
+    name = f"{type(model.estimator_).__name__} without a search"
+    return {name: scores(job.target.task, job.target.values[job.test], predicted)}
 
 
 def _found(model: TableModel, found: Mapping[str, Any]) -> str:

@@ -173,7 +173,10 @@ class Printer:
         how = "" if report["task"] == "regression" else "stratified, "
         title = f"Score on {_rows(rows['held_out'])} held out ({how}seed {report['seed']})"
         heads = ["model", *map(_metric, next(iter(scores.values())))]
-        self._table(title, heads, [[name, *map(_number, its.values())] for name, its in scores.items()], best=0)
+        (first, own), *others = scores.items()
+        before = (report["search"] or {}).get("before", {})
+        rows_of_table = [(first, own), *before.items(), *others]
+        self._table(title, heads, [[name, *map(_number, its.values())] for name, its in rows_of_table], best=0)
 
     def _search(self, report: Mapping[str, Any]) -> None:
         """The best candidates of a search, and how sure it is which one is the best."""

@@ -82,11 +82,18 @@ def check_report(report: dict[str, Any], path: Path) -> None:
         _check(report["certificate"], _CERTIFICATE, path)
     if report["search"] is not None:
         _check(report["search"], _SEARCH, path)
+        _check_scores(report["search"].setdefault("before", {}), path)
         for row in report["search"]["table"]:
             if not isinstance(row, dict):
                 raise ModelFileError(_strange(path, "search"))
             _check(row, _CANDIDATE, path)
-    for row in report["scores"].values():
+    _check_scores(report["scores"], path)
+
+
+def _check_scores(scores: Any, path: Path) -> None:
+    if not isinstance(scores, dict):
+        raise ModelFileError(_strange(path, "scores"))
+    for row in scores.values():
         if not isinstance(row, dict) or not all(isinstance(number, _NUMBER) for number in row.values()):
             raise ModelFileError(_strange(path, "scores"))
 
