@@ -126,9 +126,9 @@ def test_classes_that_are_all_at_their_bounds_have_the_offset_in_the_middle() ->
     ("estimator", "scoring", "why"),
     [
         (NuSVC(nu=0.1), None, "no bound of the predictions of NuSVC"),
-        (SVC(), "roc_auc", "no bound of the scores is known for scoring='roc_auc_score'"),
+        (SVC(), "roc_auc", "no bound is known for the metric roc_auc_score"),
         (KernelRidge(alpha=0.1, kernel=RBF(1.0) + White(0.1)), None, "noise of each row"),
-        (KernelRidge(alpha=0.1, kernel="rbf"), make_scorer(lambda y, f: 0.0), "no bound of the scores"),
+        (KernelRidge(alpha=0.1, kernel="rbf"), make_scorer(lambda y, f: 0.0), "no bound is known for the metric"),
         (SVR(kernel="sigmoid", coef0=-5.0), None, "not positive semi-definite"),
     ],
     ids=["learner", "metric", "noise", "own", "indefinite"],

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
-from mercer import SVC, SVR, GaussianProcessClassifier, GridSearchCV, KernelRidge, KernelSearchCV, NuSVC
+from mercer import SVC, SVR, GaussianProcessClassifier, GridSearchCV, KernelRidge, KernelSearchCV, NuSVC, OneClassSVM
 from mercer._errors import DataError, MercerWarning
 from mercer.kernels import RBF, Constant, Spectrum
 from search_cases import curve, three_classes, two_classes
@@ -41,6 +41,15 @@ def test_the_best_is_not_worse_than_that_of_a_coarse_grid(estimator: Any, data: 
     fitted = search.best_estimator_.get_params()
     assert {name: fitted[name] for name in search.best_params_} == search.best_params_
     np.testing.assert_array_equal(search.predict(X), search.best_estimator_.predict(X))
+
+
+def test_targets_that_cannot_be_learned_raise_before_any_work() -> None:
+    X, y = curve(20)
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        KernelSearchCV(SVC()).fit(X, y)
+    y[3] = np.nan
+    with pytest.raises(ValueError, match="y contains NaN"):
+        KernelSearchCV(SVR()).fit(X, y)
 
 
 def test_no_targets() -> None:
@@ -115,7 +124,7 @@ def test_a_budget_that_is_over_leaves_the_best_so_far() -> None:
     X, y = two_classes(80)
     search = KernelSearchCV(SVC(), cv=2, time_budget=1e-6, random_state=0).fit(X, y)
     assert search.stop_reason_.startswith("budget: the first candidate alone") and len(search.bounds_) == 1
-    assert not search.certified_ or len(search.bounds_) == 1
+    assert not search.certified_
     assert search.predict(X).shape == (80,)
 
 
@@ -186,11 +195,13 @@ def test_candidates_that_fail_are_named() -> None:
         (KernelSearchCV(LogisticRegression()), "knows the ranges of Mercer's learners"),
         (KernelSearchCV(SVC(), time_budget=0), "time_budget must be a number of seconds above 0"),
         (KernelSearchCV(SVC(), scoring=["accuracy", "f1"]), "scoring must be the name of one metric"),
+        (KernelSearchCV(SVC(kernel="rfb")), "there is no kernel 'rfb'; did you mean 'rbf'"),
+        (KernelSearchCV(OneClassSVM()), "OneClassSVM has no score by which candidates could be compared"),
         (KernelSearchCV(SVC(), kernels=[]), "kernels must be a list of at least one kernel"),
         (KernelSearchCV(GaussianProcessClassifier(RBF(1.0))), "there is nothing to search"),
         (KernelSearchCV(SVC(), cv=[(np.arange(30), np.arange(30, 60)), (np.arange(3), [59])]), "one class only"),
     ],
-    ids=["estimator", "budget", "metrics", "kernels", "nothing", "one class"],
+    ids=["estimator", "budget", "metrics", "name", "no score", "kernels", "nothing", "one class"],
 )
 def test_errors_before_any_work(search: Any, message: str) -> None:
     X, y = two_classes(60)

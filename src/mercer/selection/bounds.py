@@ -66,7 +66,8 @@ class ScoreBounds:
             plain = not getattr(scorer, "_kwargs", None) and getattr(scorer, "_sign", 0) == sign
             metric = getattr(function, "__name__", "") if plain else ""
         known = _OF_LABELS if is_classifier(estimator) else _OF_NUMBERS
-        why = "" if metric in known else f"no bound of the scores is known for scoring={metric or scorer!r}"
+        named = metric or getattr(function, "__name__", "") or f"the score of {type(learner_of(estimator)).__name__}"
+        why = "" if metric in known else f"no bound is known for the metric {named}"
         return cls(metric if not why else "", why, data)
 
     def __call__(self, model: Any, rows: Callable[[Any], Any], fold: Fold, y: Any) -> Bound:

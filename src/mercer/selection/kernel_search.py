@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer._optional import optional
@@ -177,13 +178,8 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         self._check_parameters()
         budget = TimeBudget(float(self.time_budget))
         weight = self._weight(params)
+        scorer = self._scorer(y)
         X, y, weight = indexable(X, y, weight)
-        scorer = check_scoring(self.estimator, scoring=self.scoring)
-        if y is None:
-            raise DataError(
-                f"KernelSearchCV({type(learner_of(self.estimator)).__name__}()) requires y to be passed, but the "
-                "target y is None: candidates are compared by the score of their predictions."
-            )
         if takes_matrices(self.estimator):
             require_square(X)
         data = self._data(X, y, weight, groups)
@@ -194,8 +190,10 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
             evaluator = Evaluator(self.estimator, data, scorer, self.n_jobs, bounds)
             evaluates = evaluator if log is None else LoggedEvaluator(evaluator, log, len(data.folds))
             plan = SearchPlan(spaces, evaluates, budget, self._pace(data), bool(self.verbose))
-            stop = plan.run()
-            evaluator.fits.close()
+            try:
+                stop = plan.run()
+            finally:
+                evaluator.fits.close()
         finally:
             if log is not None:
                 log.close()
@@ -244,6 +242,25 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
             return None
         names = ("kernels", "parameters", "scoring", "random_state")
         return SearchLog.open(self.log, identity(self.estimator, data, {name: getattr(self, name) for name in names}))
+
+    def _scorer(self, y: Any) -> Any:
+        """The metric; raises unless candidates can be compared by it on these targets."""
+        name = type(learner_of(self.estimator)).__name__
+        if y is None:
+            raise DataError(
+                f"KernelSearchCV({name}()) requires y to be passed, but the target y is None: candidates are compared "
+                "by the score of their predictions."
+            )
+        if self.scoring is None and not hasattr(self.estimator, "score"):
+            raise ParameterError(
+                f"{name} has no score by which candidates could be compared; pass scoring, such as 'f1' for the labels "
+                "1 and -1 in y."
+            )
+        if is_classifier(self.estimator):
+            check_classification_targets(y)
+        elif is_regressor(self.estimator):
+            check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=name)
+        return check_scoring(self.estimator, scoring=self.scoring)
 
     def _weight(self, params: dict[str, Any]) -> Any:
         prefix = prefix_of(self.estimator)

@@ -189,7 +189,7 @@ def scale_axes(kernel: Any, rows: Any, options: Mapping[str, Any]) -> tuple[Axis
     ['gamma']
     >>> from mercer.kernels import RBF, Constant
     >>> [axis.name for axis in scale_axes(Constant(2.0) * RBF([1.0, 3.0]), np.eye(4)[:, :2], {})]
-    ['length scale', 'left.variance', 'right.length_scale[0]', 'right.length_scale[1]']
+    ['length scale', 'factor', 'kernel.length_scale[0]', 'kernel.length_scale[1]']
     """
     if not isinstance(rows, np.ndarray) or rows.ndim != 2 or not len(rows):
         return ()
@@ -291,7 +291,7 @@ def _positive(value: float) -> float:
     return value if 0 < value < np.inf else 1.0
 
 
-def penalties_of(learner: Any, y: Any, weight: Vector | None) -> tuple[Penalty, ...]:
+def penalties_of(learner: Any, y: Any, weight: Vector | None, rows: int) -> tuple[Penalty, ...]:
     """Return the penalties of a learner that are numbers, in units of the targets and weights.
 
     Parameters
@@ -301,6 +301,8 @@ def penalties_of(learner: Any, y: Any, weight: Vector | None) -> tuple[Penalty, 
         Targets.
     weight : ndarray or None
         Of the rows.
+    rows : int
+        Of the smallest fit.
 
     Returns
     -------
@@ -309,9 +311,9 @@ def penalties_of(learner: Any, y: Any, weight: Vector | None) -> tuple[Penalty, 
     Examples
     --------
     >>> from mercer import SVR, KernelRidge
-    >>> [(penalty.name, penalty.unit) for penalty in penalties_of(SVR(), np.array([0.0, 4.0]), None)]
+    >>> [(penalty.name, penalty.unit) for penalty in penalties_of(SVR(), np.array([0.0, 4.0]), None, 2)]
     [('C', 2.0), ('epsilon', 2.0)]
-    >>> penalties_of(KernelRidge(alpha="loo"), np.array([0.0, 4.0]), None)
+    >>> penalties_of(KernelRidge(alpha="loo"), np.array([0.0, 4.0]), None, 2)
     ()
     """
     numbers = {name: value for name, value in learner.get_params(deep=False).items() if _is_number(value)}
@@ -325,14 +327,16 @@ def penalties_of(learner: Any, y: Any, weight: Vector | None) -> tuple[Penalty, 
         found.append(Penalty("alpha", (1e-4, 1e-3, 1e-2, 1e-1, 1.0), 1e-10, 1e4, heavy, 1.0))
     if "nu" in numbers:
         most = _largest_nu(y) if "C" not in numbers else 0.9
-        start = tuple(most * share for share in (0.05, 0.1, 0.2, 0.4, 0.8))
+        start = tuple(most * share for share in (0.1, 0.2, 0.4, 0.8))
         found.append(
             Penalty("nu", start if "C" not in numbers else (0.4,), 0.005 * most, most, main="C" not in numbers)
         )
     if "epsilon" in numbers and "C" in numbers:
         found.append(Penalty("epsilon", (0.1,), 1e-4, 1.0, spread, main=False))
     if "n_neighbors" in numbers:
-        found.append(Penalty("n_neighbors", (2.0, 4.0, 8.0, 16.0, 32.0), 1.0, 256.0))
+        most = min(256.0, rows)
+        start = tuple(value for value in (2.0, 4.0, 8.0, 16.0, 32.0) if value <= most) or (1.0,)
+        found.append(Penalty("n_neighbors", start, 1.0, most))
     return tuple(found)
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
@@ -107,9 +108,9 @@ class SearchPlan:
 
     @property
     def is_certified(self) -> bool:
-        """Whether the lower bound of the best is at least the upper bounds of all others."""
+        """Whether there are others than the best, and its lower bound is at least the upper bounds of all of them."""
         best = self.best
-        if best is None:
+        if best is None or len(self.candidates) < 2:
             return False
         lower, upper = self._bounds()
         others = np.delete(upper, best)
@@ -237,16 +238,31 @@ class SearchPlan:
         parameters = {point: self.spaces[space].parameters(point) for point in sorted(fresh, key=middle)}
         ordered = list(parameters)
         for group in self.evaluator.groups(list(parameters.values()), tol):
-            some = [ordered[n] for n in group]
-            if self.candidates and not self.budget.suffices(space, some, tol):
-                raise _OutOfTimeError
-            begin = time.perf_counter()
-            made = self.evaluator.evaluate([parameters[point] for point in some], tol)
-            # Those from a log took no time now.
-            known = sum(float(np.nansum(one.seconds)) for one in made) / self.pace.threads
-            self.budget.learn(space, some, tol, max(time.perf_counter() - begin, known))
-            for point, one in zip(some, made):
-                self._record(space, point, one)
+            left = [ordered[n] for n in group]
+            while left:
+                some = self._affordable(space, left, tol)
+                self._evaluate_together(space, {point: parameters[point] for point in some}, tol)
+                left = left[len(some) :]
+
+    def _affordable(self, space: int, points: list[Point], tol: float | None) -> list[Point]:
+        """As many of the first points as the budget suffices for."""
+        if not self.candidates:
+            return points
+        count = len(points)
+        while count and not self.budget.suffices(space, points[:count], tol):
+            count //= 2
+        if not count:
+            raise _OutOfTimeError
+        return points[:count]
+
+    def _evaluate_together(self, space: int, parameters: dict[Point, dict[str, Any]], tol: float | None) -> None:
+        begin = time.perf_counter()
+        made = self.evaluator.evaluate(list(parameters.values()), tol)
+        # Those from a log took no time now.
+        known = sum(float(np.nansum(one.seconds)) for one in made) / self.pace.threads
+        self.budget.learn(space, list(parameters), tol, max(time.perf_counter() - begin, known))
+        for point, one in zip(parameters, made):
+            self._record(space, point, one)
 
     def _record(self, space: int, point: Point, one: Evaluated) -> None:
         """Keep what was evaluated; every candidate passes here, at each of its tolerances."""

@@ -12,7 +12,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from mercer._errors import ParameterError
-from mercer.kernels import Kernel
+from mercer.kernels import Kernel, as_kernel
+from mercer.kernels.convert import is_named
 from mercer.selection.candidates import learner_of
 from mercer.selection.evaluated import prefix_of
 from mercer.selection.fold_rows import SearchData, take_rows
@@ -54,7 +55,7 @@ def spaces_of(
         raise ParameterError(f"kernels must be a list of at least one kernel, but is {kernels!r}.")
     rows = _rows(estimator, data)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    penalties = penalties_of(learner, data.y, data.weight)
+    penalties = penalties_of(learner, data.y, data.weight, min(len(fold.train) for fold in data.folds))
     if only is not None:
         _check_names(only, [penalty.name for penalty in penalties])
         penalties = tuple(penalty for penalty in penalties if penalty.name in only)
@@ -100,6 +101,9 @@ def _rows(estimator: Any, data: SearchData) -> Any:
 def _sample(learner: Any, rows: Any, seed: int, *, alone: bool) -> Any:
     """Some rows as the learner takes them; None if it cannot, and its kernel is one of several."""
     try:
+        if is_named(learner.kernel) and not takes_matrices(learner):
+            # A name that does not exist.
+            as_kernel(learner.kernel, gamma=1.0)
         checked = learner.checked_rows(rows)
     except Exception:
         if alone:
