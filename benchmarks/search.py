@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from harness import Row, data_folder, seconds_of, tell
 from mercer import SVC, GridSearchCV, KernelRidge
 from search_objects import graphs, strings
+from search_without_grid import without_grid
 from svm_data import SETTINGS, load, read, some_rows
 
 try:
@@ -114,6 +115,7 @@ def support_vector_machines() -> dict[str, Any]:
 
 CASES: dict[str, Callable[[Path], list[Row]]] = {
     "covtype": covtype,
+    "without_grid": lambda folder: without_grid(folder, support_vector_machines()),
     "ridge": ridge,
     "several": several_sets,
     "strings": strings,

@@ -17,9 +17,10 @@ from mercer import SVC, SVR, KernelLogisticRegression, KernelRidge, KernelSearch
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.kernels import RBF, White
 from mercer.selection.bounds import ScoreBounds
+from mercer.selection.evaluated import Evaluator
 from mercer.selection.fold_rows import Fold, SearchData
 from mercer.selection.prediction_bounds import Fitted, NoBoundError, intervals
-from search_cases import curve, three_classes
+from search_cases import curve, three_classes, two_classes
 
 SCORES = {
     True: ("accuracy", "balanced_accuracy"),
@@ -146,3 +147,26 @@ def test_without_a_penalty_there_is_no_ball() -> None:
     case.rough.alpha_ = 0.0
     with pytest.raises(NoBoundError, match="without a penalty"):
         intervals(Fitted(case.rough, case.rows, case.fold, case.data))
+
+
+def test_labels_may_be_a_column() -> None:
+    X, y = three_classes()
+    X, y = X[::5], y[::5]
+    search = KernelSearchCV(SVC(), cv=2, random_state=0).fit(X, y[:, None])
+    assert search.bounds_reason_ == "" and (np.diff(search.bounds_, axis=1) < 1).all()
+    np.testing.assert_array_equal(search.bounds_, KernelSearchCV(SVC(), cv=2, random_state=0).fit(X, y).bounds_)
+
+
+def test_a_bound_that_fails_leaves_the_score() -> None:
+    X, y = two_classes(40)
+    data = SearchData(X, y, None, 40, (Fold(0, np.arange(30), np.arange(30, 40)),))
+
+    def fails(*arguments: Any) -> Any:
+        raise RuntimeError("no bound")
+
+    (one,) = Evaluator(SVC(), data, check_scoring(SVC()), None, fails).evaluate([{"C": 1.0}], None)
+    assert (
+        0 < one.mean <= 1
+        and np.isnan(one.interval).all()
+        and one.why == "its computation failed: RuntimeError: no bound"
+    )

@@ -81,7 +81,7 @@ class ScoreBounds:
         except NoBoundError as reason:
             return Bound(why=str(reason))
         if self.metric in _OF_LABELS:
-            return _bound_of_labels(self.metric, *_labels(model, lower, upper), np.asarray(y))
+            return _bound_of_labels(self.metric, *_labels(model, lower, upper), np.asarray(y).ravel())
         return _bound_of_numbers(self.metric, lower, upper, np.asarray(y, dtype=np.float64).reshape(lower.shape))
 
 

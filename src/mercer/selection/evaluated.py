@@ -188,9 +188,12 @@ class Evaluator:
             y = None if self.data.y is None else take_rows(self.data.y, fold.test)
             rows = np.asarray(fold.test)[:, None]
             score = float(self.scorer(held, rows) if y is None else self.scorer(held, rows, y))
-            bound = self.bound(held.fitted_, held.rows_, fold, y)
         except Exception as reason:  # As above: a prediction may fail, too.
             return _Scored(error=f"{type(reason).__name__}: {reason}")
+        try:
+            bound = self.bound(held.fitted_, held.rows_, fold, y)
+        except Exception as reason:  # The score is right without it, and the search says why there is none.
+            bound = Bound(why=f"its computation failed: {type(reason).__name__}: {reason}")
         return _Scored(score, bound, time.perf_counter() - begin)
 
     def _joined(

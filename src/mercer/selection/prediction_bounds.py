@@ -110,7 +110,7 @@ def _of_svc(fitted: Fitted) -> Intervals:
     if not np.isfinite(model.C):
         raise NoBoundError("a hard margin has no dual bound")
     k, several = len(model.classes_), len(model.classes_) > 2
-    codes = np.searchsorted(model.classes_, fitted.targets)
+    codes = np.searchsorted(model.classes_, fitted.targets.ravel())
     cost = float(model.C) * np.maximum(fitted.weight, 0.0) * model.class_weight_[codes]
     margins = np.atleast_2d(model.margins_)
     at_train, at_test = fitted.reaches(fitted.fold.train), fitted.reaches(test)
@@ -167,7 +167,7 @@ def _of_svr(fitted: Fitted) -> Intervals:
     shift = (0.0, 0.0)
     if model.fit_intercept:
         at = np.asarray(model.predict(fitted.rows(train)), dtype=np.float64)[used]
-        residual, tube = np.asarray(fitted.targets, dtype=np.float64)[used] - at, float(model.epsilon)
+        residual, tube = np.asarray(fitted.targets, dtype=np.float64).ravel()[used] - at, float(model.epsilon)
         reach = r * at_train[used] + _rounding(at[:, None], np.array([mass]), at_train[used], most)[:, 0]
         kinks, steps = np.concatenate([residual - tube, residual + tube]), np.tile(cost[used], 2)
         shift = shift_of_kinks(kinks, steps, float(cost[used].sum()), np.tile(reach, 2))
@@ -201,7 +201,7 @@ def _of_logistic(fitted: Fitted) -> Intervals:
     model, train, test = fitted.model, fitted.fold.train, fitted.fold.test
     if len(model.classes_) > 2:
         raise NoBoundError("no bound of the offsets of several classes is known")
-    codes = np.searchsorted(model.classes_, fitted.targets)
+    codes = np.searchsorted(model.classes_, fitted.targets.ravel())
     cost = float(model.C) * fitted.weight * model.class_weight_[codes]
     at_train, at_test = fitted.reaches(train), fitted.reaches(test)
     certificate, most, mass = model.certificate_, float(at_train.max(initial=0.0)), float(_sizes_of(model).sum())

@@ -12,6 +12,8 @@ from mercer.selection.ranges import Point
 _CAUTION = 1.2
 # How much longer a fit takes at a tolerance that is smaller by a factor of 10, before it was seen.
 _STEP = 2.0
+# Candidates that share a matrix, and start from one another, take time by this power of their number.
+_SHARED = 0.5
 
 
 @dataclass(eq=False)
@@ -26,7 +28,7 @@ class TimeBudget:
     --------
     >>> budget = TimeBudget(100.0)
     >>> budget.learn(0, [(0.0,), (1.0,)], None, 30.0)
-    >>> budget.suffices(0, [(2.0,)], None), budget.suffices(0, [(2.0,)] * 9, None)
+    >>> budget.suffices(0, [(2.0,)], None), budget.suffices(0, [(2.0,)] * 20, None)
     (True, False)
     """
 
@@ -36,7 +38,7 @@ class TimeBudget:
     start: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
-        self._seen: list[tuple[int, Point, float | None, float]] = []
+        self._seen: list[_Seen] = []
 
     @property
     def left(self) -> float:
@@ -45,21 +47,31 @@ class TimeBudget:
 
     def learn(self, space: int, points: Sequence[Point], tol: float | None, seconds: float) -> None:
         """Remember how long some candidates took together."""
-        self._seen += [(space, point, tol, seconds / len(points)) for point in points]
+        self._seen.append(_Seen(space, tuple(points), tol, seconds))
 
     def suffices(self, space: int, points: Sequence[Point], tol: float | None) -> bool:
-        """Whether the time suffices for some candidates, and the refit after them."""
-        expected = sum(self._expected(space, point, tol) for point in points)
+        """Whether the time suffices for some candidates that are fitted together, and the refit after them."""
+        expected = max(self._expected(space, point, tol, len(points)) for point in points)
         return _CAUTION * (expected + self.refit) <= self.left
 
-    def _expected(self, space: int, point: Point, tol: float | None) -> float:
-        """The time of the nearest candidate of those seen at the same tolerance, or at another."""
+    def _expected(self, space: int, point: Point, tol: float | None, count: int) -> float:
+        """The time of so many candidates, from that of those that are nearest to one of them."""
         if not self._seen:
             return 0.0
 
-        def distance(seen: tuple[int, Point, float | None, float]) -> tuple[bool, float, bool]:
-            apart = sum(abs(a - b) for a, b in zip(seen[1], point))
-            return seen[0] != space, apart, seen[2] != tol
+        def distance(seen: _Seen) -> tuple[bool, float, bool]:
+            apart = min(sum(abs(a - b) for a, b in zip(other, point)) for other in seen.points)
+            return seen.space != space, apart, seen.tol != tol
 
         nearest = min(reversed(self._seen), key=distance)
-        return nearest[3] * (1.0 if nearest[2] == tol else _STEP)
+        return nearest.seconds * (count / len(nearest.points)) ** _SHARED * (1.0 if nearest.tol == tol else _STEP)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """Candidates that were fitted together, and how long that took."""
+
+    space: int
+    points: tuple[Point, ...]
+    tol: float | None
+    seconds: float
