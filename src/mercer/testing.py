@@ -44,7 +44,7 @@ def check_kernel(kernel: Kernel, X: Any, Z: Any = None) -> None:
     The Gram matrix is symmetric and of the declared definiteness; diagonal, pairs and lazy products agree with it;
     ``pullback`` agrees with finite differences; float32 agrees with float64; results do not depend on the number of
     threads; the kernel is an immutable value that survives printing, pickling, copying, and a round trip through its
-    parameters.
+    parameters; and rows that were prepared for it may be used with other values of its tunable parameters.
 
     Parameters
     ----------
@@ -77,6 +77,7 @@ eigenvalue -2...
     _check_definiteness(kernel, X)
     _check_pairs(kernel, X, Z)
     _check_engine(kernel, X, Z)
+    _check_prepared_rows(kernel, X)
     _check_gradient(kernel, X, None)
     _check_gradient(kernel, X, Z)
     if isinstance(X, np.ndarray) and isinstance(Z, np.ndarray) and X.dtype == Z.dtype == np.float64:
@@ -308,6 +309,18 @@ def _check_engine(kernel: Kernel, X: Any, Z: Any) -> None:
     out = np.full(expected.shape, np.nan, expected.dtype)
     returned = kernel.block(X, Z, out=out)
     assert returned is out and np.array_equal(out, expected), f"{kernel!r}: block(X, Z, out=out) does not fill out"
+
+
+def _check_prepared_rows(kernel: Kernel, X: Any) -> None:
+    """Rows that a kernel has prepared give the values of new rows for other values of its parameters."""
+    kind = kernel.kind_of_rows()
+    if not (isinstance(kind, type) and isinstance(X, kind)):
+        return
+    low, high = kernel.bounds.T if len(kernel.theta) else (kernel.theta, kernel.theta)
+    other = kernel.with_theta(np.clip(kernel.theta + 0.1, low, high))
+    # The rows have been used above, and a new container has no prepared ones.
+    same = np.array_equal(other(X), other(kind(X.items)))
+    assert same, f"{kernel!r}: prepared rows give other values for {other!r}: see prepared_by and the like"
 
 
 def _check_single_precision(kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> None:

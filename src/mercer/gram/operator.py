@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from mercer.kernels.base import LinearParts
 from mercer.kernels.inputs import Index, Rows
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.plan import Plan, check_finite, diagonal
+from mercer.kernels.stored_parts import StoredValues
 
 # With this many columns, the product of two rows takes longer than the rest of the computation of an entry.
 _EXPENSIVE_COLUMNS = 64
@@ -279,6 +281,18 @@ class Gram(ArrayInterface):
         """
         plan = self._plan.leading() if self.expensive else None
         return None if plan is None else self._of(plan)
+
+    def from_stored(self, values: Mapping[Hashable, Array]) -> Gram:
+        """Return the same matrix, evaluated from stored values of parts of its kernel.
+
+        Parameters
+        ----------
+        values : dict of ndarray of shape (n, n)
+            By the statistics that the parts compute: see :mod:`mercer.kernels.stored_parts`.
+        """
+        plan = self._plan
+        instead = {use: StoredValues(array) for use, array in values.items()}
+        return self._of(Plan(plan.kernel, plan.left, plan.right, plan.dtype, instead))
 
     @property
     def T(self) -> Gram:

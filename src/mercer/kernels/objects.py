@@ -86,7 +86,7 @@ class ObjectKernel(Kernel):
 
 
 @dataclass(frozen=True)
-class _Compared(Statistic):
+class Compared(Statistic):
     """The kernel itself: only the packed rows are shared with other kernels."""
 
     kernel: PairKernel
@@ -165,11 +165,11 @@ class PairKernel(ObjectKernel):
         return np.sum(parts, axis=0)
 
     def _fill(self, pairs: Pairs, out: Array) -> None:
-        pairs.statistic(_Compared(self), 1.0, out)
+        pairs.statistic(Compared(self), 1.0, out)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         if slopes.size:
-            slopes += pairs.pull(_Compared(self), weights)
+            slopes += pairs.pull(Compared(self), weights)
 
     def _uses(self, scope: Scope) -> Iterator[Hashable]:
-        yield scope, _Compared(self)
+        yield scope, Compared(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 import hashlib
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -11,7 +12,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from mercer._errors import KernelValueError
+from mercer._errors import KernelValueError, ParameterError
 from mercer._types import Array
 from mercer.data.objects import Objects
 from mercer.engine import threads
@@ -265,6 +266,9 @@ class PairKernel(PackedPairs):
     ----------
     rows_of : type
         A class below :class:`mercer.extend.Objects`.
+    prepared_by : tuple of str, optional
+        Names of the parameters that :meth:`prepare` reads; all by default. Kernels of one class with equal values of
+        these share the prepared rows, for instance in a search over the others.
 
     Examples
     --------
@@ -280,6 +284,7 @@ class PairKernel(PackedPairs):
     """
 
     on_trust: ClassVar[bool] = True
+    prepared_by: ClassVar[tuple[str, ...] | None] = None
 
     @abc.abstractmethod
     def compare(self, x: Any, z: Any) -> float:
@@ -328,7 +333,15 @@ class PairKernel(PackedPairs):
         )
 
     def _packing(self) -> Hashable:
-        return self
+        if self.prepared_by is None:
+            return self
+        names = [field.name for field in dataclasses.fields(self)]
+        unknown = [name for name in self.prepared_by if name not in names]
+        if unknown:
+            raise ParameterError(
+                f"{type(self).__name__}.prepared_by names {unknown[0]!r}, but the parameters are {', '.join(names)}."
+            )
+        return type(self), tuple(getattr(self, name) for name in self.prepared_by)
 
     def _pack(self, rows: Objects) -> list[Any]:
         return [self.prepare(row) for row in rows]

@@ -29,7 +29,8 @@ class TilePairs:
     """The pairs ``(x_i, z_j)`` of one tile, as a kernel receives them.
 
     ``operands`` stores the operands of the sides, for all tiles of a block. ``repeated`` names the statistics that more
-    than one term uses: those are computed once per tile. ``instead`` names substitutes for statistics.
+    than one term uses: those are computed once per tile. ``instead`` names substitutes for statistics, each with the
+    maps and choices of columns that come before it.
     """
 
     def __init__(
@@ -67,12 +68,15 @@ class TilePairs:
         self._last = statistic, (tuple([a[self.rows] for a in both[0]]), tuple([a[self.columns] for a in both[1]]))
         return self._last[1]
 
+    def _substitute(self, statistic: Any) -> Any:
+        return self.instead.get((self.scope, statistic), statistic) if self.instead else statistic
+
     def statistic(self, statistic: Any, multiplier: float, out: Array) -> None:
         """Write ``multiplier * statistic`` into ``out``."""
         if self.repeated and (self.scope, statistic) in self.repeated:
             np.multiply(self.values(statistic), out.dtype.type(multiplier), out=out)
         else:
-            statistic = self.instead.get(statistic, statistic) if self.instead else statistic
+            statistic = self._substitute(statistic)
             statistic.fill(*self._operands(statistic), multiplier, out)
 
     def by_table(self, statistic: Any, multiplier: float, finish: Callable[[Array], None], out: Array) -> bool:
@@ -82,7 +86,7 @@ class TilePairs:
         """
         if self.repeated and (self.scope, statistic) in self.repeated:
             return False
-        statistic = self.instead.get(statistic, statistic) if self.instead else statistic
+        statistic = self._substitute(statistic)
         left, right = self._operands(statistic)
         largest = statistic.largest_count(left)
         if largest is None or out.size < largest:
@@ -94,7 +98,7 @@ class TilePairs:
 
     def values(self, statistic: Any) -> Array:
         """The statistic itself, stored for the life of the tile; read-only."""
-        statistic = self.instead.get(statistic, statistic) if self.instead else statistic
+        statistic = self._substitute(statistic)
         key = (self.scope, statistic)
         if key not in self._cache:
             out = tiles.borrow(self.shape, self.dtype)

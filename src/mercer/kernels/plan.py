@@ -26,7 +26,7 @@ LEAST_GAIN = 3
 class Plan:
     """A kernel with the two sides of a block; ``fill`` may be called from any thread.
 
-    ``instead`` names substitutes for the statistics that the kernel uses.
+    ``instead`` names substitutes for the statistics that the kernel uses, as ``_uses`` yields them.
     """
 
     def __init__(
@@ -78,7 +78,9 @@ class Plan:
         # Of whole rows and of distances alone: statistics of chosen columns have rows of their own.
         used = [use[1] if isinstance(use, tuple) and use[0] == () else None for use in self.kernel._uses(())]
         instead = {
-            statistic: LeadingDistance(statistic.scales) for statistic in used if isinstance(statistic, SquaredDistance)
+            ((), statistic): LeadingDistance(statistic.scales)
+            for statistic in used
+            if isinstance(statistic, SquaredDistance)
         }
         if not instead or len(instead) < len(set(used)) or frame.layout != "dense":
             return None

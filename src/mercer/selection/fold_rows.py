@@ -21,8 +21,10 @@ from mercer.engine.tiles import TILE
 from mercer.estimators.svm.copies import tells_rows_apart
 from mercer.gram import Gram
 from mercer.gram.evaluated import EvaluatedGram
+from mercer.gram.hold import fits
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels import Kernel
+from mercer.kernels.stored_parts import expensive_parts
 
 Made = tuple[Any, Callable[[Positions], Any]]
 """A fitted estimator, and the function from positions of the search to the rows that it predicts for."""
@@ -80,6 +82,8 @@ class FoldMatrices:
         self._is_full = False
         self.count = 0
         """Matrices evaluated so far."""
+        self.from_parts = 0
+        """How many of them came from those of parts of their kernels."""
 
     def matrix(self, kernel: Kernel, most: float = np.inf) -> EvaluatedGram | None:
         """Return the matrix of all rows, or None if it does not fit the memory budget.
@@ -95,12 +99,28 @@ class FoldMatrices:
         with lock:
             known = self._evaluated.get(kernel)
             if known is None:
-                self._drop_unused()
-                with ExitStack() as stack:
-                    gram = EvaluatedGram.evaluate(Gram(kernel, self.rows, n_jobs=self._n_jobs), stack)
-                    self._evaluated[kernel] = known = gram, stack.pop_all()
-                self.count += gram is not None
+                self._evaluated[kernel] = known = self._evaluate(kernel)
         return known[0]
+
+    def _evaluate(self, kernel: Kernel) -> tuple[EvaluatedGram | None, ExitStack]:
+        """The matrix, or None, and what keeps its memory reserved."""
+        # Parts that compare objects pair by pair have matrices of their own, which other kernels use as well. Each
+        # matrix is stored in float64 and float32.
+        both = 2 * 12 * len(self) ** 2
+        parts = {
+            use: self.matrix(part)
+            for use, part in expensive_parts(kernel).items()
+            if part in self._evaluated or fits(both)
+        }
+        stored = {use: whole.stored_as(np.float64) for use, whole in parts.items() if whole is not None}
+        values = {use: array for use, array in stored.items() if array is not None}
+        gram = Gram(kernel, self.rows, n_jobs=self._n_jobs)
+        with ExitStack() as stack:
+            self._drop_unused()
+            evaluated = EvaluatedGram.evaluate(gram.from_stored(values) if values else gram, stack)
+            self.count += evaluated is not None
+            self.from_parts += evaluated is not None and bool(values)
+            return evaluated, stack.pop_all()
 
     def __len__(self) -> int:
         return int(self.rows.shape[0])

@@ -232,6 +232,8 @@ def _texts(fits: SharedFits) -> dict[int, str]:
 def _description(fits: SharedFits, groups: Sequence[Any]) -> str:
     """What the fits of a search had in common."""
     shared = [f"{fits.matrices} kernel matrices evaluated for {fits.count} fits"]
+    if fits.from_parts:
+        shared.append(f"{fits.from_parts} of them from the stored values of parts of their kernels")
     if fits.paths:
         names = " and ".join(sorted({group.along for group in groups if group.along}))
         together = all(is_solved_together(group) for group in groups if group.along)

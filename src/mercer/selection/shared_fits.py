@@ -87,6 +87,8 @@ class SharedFits:
         self._progress = Progress(self.count, "fits of the search", verbose)
         self.matrices, self.paths = 0, 0
         """Kernel matrices evaluated, and paths along a parameter solved."""
+        self.from_parts = 0
+        """Kernel matrices that came from those of parts of their kernels."""
         self.seconds: dict[tuple[int, int], float] = {}
         """Time of each candidate on each fold; of those that were fitted together, an equal share."""
         self.errors: dict[int, Exception] = {}
@@ -133,6 +135,7 @@ class SharedFits:
         """Drop all matrices."""
         for matrices in {rows.matrices for rows in self._rows if rows is not None}:
             self.matrices += matrices.count
+            self.from_parts += matrices.from_parts
             matrices.close()
         self._rows = []
 

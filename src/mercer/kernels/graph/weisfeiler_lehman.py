@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.data.graphs import Graphs, JointGraph
+from mercer.data.graphs import Graphs
 from mercer.data.objects import Objects
 from mercer.kernels.features import FeatureKernel, Features
 from mercer.kernels.graph.counting import by_rows, edge_labels_of, ones, path_features, require_steps
@@ -74,7 +74,7 @@ class WeisfeilerLehman(FeatureKernel):
         things = len(joint.edges) if self.base == "edge" else len(joint.labels)
         what = f"labels of {things} {'edges' if self.base == 'edge' else 'nodes'}"
         require_steps(what, max(things, len(joint.labels)), self.iterations + 1)
-        levels = self._levels(joint)
+        levels = np.stack([self._labels(objects, step) for step in range(self.iterations + 1)])
         if self.base == "shortest-path":
             return path_features(joint, levels, ordered=True)
         if self.base == "subtree":
@@ -84,11 +84,17 @@ class WeisfeilerLehman(FeatureKernel):
             hash_pairs(labels, joint.edges, edge_labels_of(joint, self.edge_labels), out)
         return ones(*by_rows(pairs, joint.first_edge))
 
-    def _levels(self, joint: JointGraph) -> NDArray[np.uint64]:
-        """The labels of every step, (iterations + 1, nodes)."""
-        levels = np.empty((self.iterations + 1, len(joint.labels)), np.uint64)
-        levels[0] = joint.labels
-        edge_labels = edge_labels_of(joint, self.edge_labels)
-        for step in range(self.iterations):
-            refine(levels[step], joint.starts, joint.neighbours, joint.through, edge_labels, levels[step + 1])
-        return levels
+    def _labels(self, objects: Graphs, step: int) -> NDArray[np.uint64]:
+        """The labels of the nodes after a number of steps, which kernels of more steps use as well."""
+        joint = objects.joint()
+        if step == 0:
+            return joint.labels
+
+        def refined() -> NDArray[np.uint64]:
+            before, after = self._labels(objects, step - 1), np.empty_like(joint.labels)
+            labels = edge_labels_of(joint, self.edge_labels)
+            refine(before, joint.starts, joint.neighbours, joint.through, labels, after)
+            return after
+
+        labels: NDArray[np.uint64] = objects.keep(("refined labels", self.edge_labels, step), refined)
+        return labels
