@@ -27,7 +27,7 @@ PROGRAMS = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 SAID = {
     "vector_kernel": ["length scale moved True", "same predictions True"],
     "data_kernel": ["brioche yes", "read again no"],
-    "pair_kernel": ["better than a guess True", "3 of them from the stored values of parts of their kernels"],
+    "pair_kernel": ["better than a guess True", "3 of them from stored distances or values of their parts"],
     "loss": ["a third of the error True", "relative gap below 1e-6 True", "one row at a time True", "read again True"],
     "solver": [
         "same decision values True",

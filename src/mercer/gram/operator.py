@@ -289,6 +289,19 @@ class Gram(ArrayInterface):
         ----------
         values : dict of ndarray of shape (n, n)
             By the statistics that the parts compute: see :mod:`mercer.kernels.stored_parts`.
+
+        Returns
+        -------
+        Gram
+
+        Examples
+        --------
+        >>> from mercer.kernels import Subsequence
+        >>> from mercer.kernels.stored_parts import expensive_parts
+        >>> words, kernel = ["gram", "gramme", "green"], Subsequence(2).normalized()
+        >>> stored = {use: part(words) for use, part in expensive_parts(kernel).items()}
+        >>> bool((Gram(kernel, words).from_stored(stored).dense() == kernel(words)).all())
+        True
         """
         plan = self._plan
         instead = {use: StoredValues(array) for use, array in values.items()}

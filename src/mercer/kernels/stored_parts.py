@@ -1,4 +1,4 @@
-"""Kernels that are made of others whose values for all pairs of rows are stored, such as ``k * RBF(1.0)`` of ``k``."""
+"""What several kernels are functions of, stored for all pairs of rows: values of other kernels, and distances."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Hashable
 import numpy as np
 
 from mercer._types import Array
-from mercer.kernels.inputs import Frame, Operand, Rows
+from mercer.engine import tiles
+from mercer.kernels.inputs import Frame, Index, Operand, Rows
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.modifiers import On
 from mercer.kernels.objects import Compared
-from mercer.kernels.statistics import Statistic
+from mercer.kernels.statistics import Dot, Statistic
 
 
 class StoredValues(Statistic):
@@ -62,3 +63,40 @@ def expensive_parts(kernel: Kernel) -> dict[Hashable, Kernel]:
         if part != kernel:
             parts[use] = part
     return parts
+
+
+def vector_statistics(kernel: Kernel) -> list[Hashable]:
+    """Return the distances and inner products of whole rows that a kernel is a function of.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, Matern, Polynomial
+    >>> vector_statistics(RBF(1.0)) == vector_statistics(Matern(3.0)) != vector_statistics(Polynomial(2))
+    True
+    >>> vector_statistics(RBF(1.0).on([0]))
+    []
+    """
+    uses = dict.fromkeys(use for use in kernel._uses(()) if isinstance(use, tuple) and use[0] == ())
+    return [use for use in uses if use[1].is_distance or isinstance(use[1], Dot)]
+
+
+def all_pairs(use: Hashable, rows: Rows, n_jobs: int | None) -> Array:
+    """Return a distance or inner product of whole rows for all pairs, (n, n), in float64.
+
+    The tiles are those of a kernel matrix, so that kernel values come out with the same bits from either.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF
+    >>> all_pairs(*vector_statistics(RBF(3.0)), Rows(np.array([[0.0], [1.0], [3.0]])), 1).tolist()
+    [[0.0, 1.0, 9.0], [1.0, 0.0, 4.0], [9.0, 4.0, 0.0]]
+    """
+    _, statistic = use  # type: ignore[misc]
+    operand = rows.operand(statistic, Frame(rows, rows), np.dtype(np.float64))
+
+    def fill(left: Index, right: slice, out: Array) -> None:
+        statistic.fill(tuple([part[left] for part in operand]), tuple([part[right] for part in operand]), 1.0, out)
+
+    out = np.empty((rows.n, rows.n))
+    tiles.dense(fill, out, True, n_jobs)
+    return out

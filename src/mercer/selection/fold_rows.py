@@ -25,6 +25,7 @@ from mercer.gram.hold import fits
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels import Kernel
 from mercer.kernels.stored_parts import expensive_parts
+from mercer.selection.stored_distances import StoredDistances
 
 Made = tuple[Any, Callable[[Positions], Any]]
 """A fitted estimator, and the function from positions of the search to the rows that it predicts for."""
@@ -78,12 +79,13 @@ class FoldMatrices:
         self._locks: dict[Kernel, threading.Lock] = {}
         self._in_use: set[Kernel] = set()
         self._lock = threading.Lock()
+        self._distances = StoredDistances(rows, n_jobs)
         # Whether there is no room for a matrix beside what fits need.
         self._is_full = False
         self.count = 0
         """Matrices evaluated so far."""
         self.from_parts = 0
-        """How many of them came from those of parts of their kernels."""
+        """How many of them came from stored distances, or from stored values of parts of their kernels."""
 
     def matrix(self, kernel: Kernel, most: float = np.inf) -> EvaluatedGram | None:
         """Return the matrix of all rows, or None if it does not fit the memory budget.
@@ -113,8 +115,8 @@ class FoldMatrices:
             if part in self._evaluated or fits(both)
         }
         stored = {use: whole.stored_as(np.float64) for use, whole in parts.items() if whole is not None}
-        values = {use: array for use, array in stored.items() if array is not None}
         gram = Gram(kernel, self.rows, n_jobs=self._n_jobs)
+        values = {use: array for use, array in stored.items() if array is not None} | self._distances.of(gram)
         with ExitStack() as stack:
             self._drop_unused()
             evaluated = EvaluatedGram.evaluate(gram.from_stored(values) if values else gram, stack)
@@ -139,6 +141,7 @@ class FoldMatrices:
         """Drop all matrices."""
         self.begin()
         self._drop_unused()
+        self._distances.close()
 
     def give_up(self) -> None:
         """Drop all matrices, and evaluate no other: fits find no room beside one."""

@@ -233,7 +233,7 @@ def _description(fits: SharedFits, groups: Sequence[Any]) -> str:
     """What the fits of a search had in common."""
     shared = [f"{fits.matrices} kernel matrices evaluated for {fits.count} fits"]
     if fits.from_parts:
-        shared.append(f"{fits.from_parts} of them from the stored values of parts of their kernels")
+        shared.append(f"{fits.from_parts} of them from stored distances or values of their parts")
     if fits.paths:
         names = " and ".join(sorted({group.along for group in groups if group.along}))
         together = all(is_solved_together(group) for group in groups if group.along)
@@ -246,11 +246,12 @@ class GridSearchCV(_SharingSearch, model_selection.GridSearchCV):
     """Search over a grid of parameters, as ``sklearn.model_selection.GridSearchCV``, with all kernel work shared.
 
     Constructor, methods, attributes and ``cv_results_`` are those of scikit-learn, and so are the scores: each
-    candidate is solved to the tolerance of a fit of its own. What is shared: every kernel matrix is evaluated once for
-    all folds, penalties and predictions; support vector machines are solved along C, nu or epsilon, each value from
-    the answer for its neighbour; kernel ridge regression is solved for all folds and values of alpha together; steps of
-    a pipeline before the learner are fitted once for each fold. Folds and kernels are dealt to threads, within the
-    memory budget (``mercer.config(memory=...)``).
+    candidate is solved to the tolerance of a fit of its own. What is shared: objects are read once, and every kernel
+    matrix is evaluated once for all folds, penalties and predictions, from distances or comparisons of pairs that
+    kernels have in common; support vector machines are solved along C, nu or epsilon, each value from the answer for
+    its neighbour; kernel ridge regression is solved for all folds and values of alpha together; steps of a pipeline
+    before the learner are fitted once for each fold. Folds and kernels are dealt to threads, within the memory budget
+    (``mercer.config(memory=...)``).
 
     Parameters
     ----------

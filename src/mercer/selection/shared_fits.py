@@ -88,7 +88,7 @@ class SharedFits:
         self.matrices, self.paths = 0, 0
         """Kernel matrices evaluated, and paths along a parameter solved."""
         self.from_parts = 0
-        """Kernel matrices that came from those of parts of their kernels."""
+        """Kernel matrices that came from stored distances, or stored values of parts of their kernels."""
         self.seconds: dict[tuple[int, int], float] = {}
         """Time of each candidate on each fold; of those that were fitted together, an equal share."""
         self.errors: dict[int, Exception] = {}

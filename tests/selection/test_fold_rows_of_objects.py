@@ -136,7 +136,9 @@ def test_a_search_over_kernels_made_of_the_same_part_has_the_scores_of_fits_alon
     texts, y = words(30), np.arange(30) % 2
     search = GridSearchCV(SVC(), {"kernel": MADE, "C": [0.1, 1.0]}, cv=THREE, refit=False)
     both(search, texts, y)
-    assert search.sharing_.startswith("5 kernel matrices evaluated for 24 fits; 4 of them from the stored values")
+    assert search.sharing_.startswith(
+        "5 kernel matrices evaluated for 24 fits; 4 of them from stored distances or values"
+    )
 
 
 def test_prepared_rows_are_shared_by_the_parameters_that_do_not_change_them() -> None:
@@ -158,10 +160,10 @@ def test_parts_are_not_stored_where_there_is_room_for_one_matrix_only() -> None:
     search = GridSearchCV(KernelRidge(), {"kernel": kernels}, cv=THREE, refit=False)
     with config(memory=20 * 300**2):
         search.fit(texts, y)
-    assert "from the stored values" not in search.sharing_
+    assert "from stored distances or values" not in search.sharing_
     low = search.cv_results_["mean_test_score"]
     search.fit(texts, y)
-    assert "2 of them from the stored values" in search.sharing_
+    assert "2 of them from stored distances or values" in search.sharing_
     np.testing.assert_allclose(low, search.cv_results_["mean_test_score"], rtol=1e-9)
 
 
