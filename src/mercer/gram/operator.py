@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from mercer.kernels.base import LinearParts
 from mercer.kernels.inputs import Index, Rows
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.plan import Plan, check_finite, diagonal
-from mercer.kernels.stored_parts import StoredValues
+from mercer.kernels.stored_parts import StoredValues, Use
 
 # With this many columns, the product of two rows takes longer than the rest of the computation of an entry.
 _EXPENSIVE_COLUMNS = 64
@@ -282,7 +282,7 @@ class Gram(ArrayInterface):
         plan = self._plan.leading() if self.expensive else None
         return None if plan is None else self._of(plan)
 
-    def from_stored(self, values: Mapping[Hashable, Array]) -> Gram:
+    def from_stored(self, values: Mapping[Use, Array]) -> Gram:
         """Return the same matrix, evaluated from stored values of parts of its kernel.
 
         Parameters

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 import numpy as np
 
 from mercer._types import Array
 from mercer.engine import tiles
-from mercer.kernels.inputs import Frame, Index, Operand, Rows
+from mercer.kernels.base import Expression
+from mercer.kernels.inputs import Frame, Index, Operand, Rows, Scope
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.modifiers import On
 from mercer.kernels.objects import Compared
 from mercer.kernels.statistics import Dot, Statistic
+
+Use = tuple[Scope, Statistic]
+"""A statistic with the choices of columns that come before it."""
 
 
 class StoredValues(Statistic):
@@ -38,7 +40,7 @@ def _window(positions: np.ndarray) -> slice | np.ndarray:
     return slice(first, first + n) if positions[-1] - first == n - 1 and (np.diff(positions) == 1).all() else positions
 
 
-def expensive_parts(kernel: Kernel) -> dict[Hashable, Kernel]:
+def expensive_parts(kernel: Kernel) -> dict[Use, Kernel]:
     """Return the parts of a kernel that compare objects pair by pair, each with the statistic that it computes.
 
     A part on chosen columns is a kernel of the whole rows. Those behind a map are left out.
@@ -52,7 +54,7 @@ def expensive_parts(kernel: Kernel) -> dict[Hashable, Kernel]:
     >>> expensive_parts(k), expensive_parts(Spectrum(2) * RBF(1.0))
     ({}, {})
     """
-    parts: dict[Hashable, Kernel] = {}
+    parts: dict[Use, Kernel] = {}
     for use in kernel._uses(()):
         scope, statistic = use if isinstance(use, tuple) and len(use) == 2 else ((), None)
         if not isinstance(statistic, Compared) or any(step[0] != "on" for step in scope):
@@ -61,11 +63,11 @@ def expensive_parts(kernel: Kernel) -> dict[Hashable, Kernel]:
         for _, columns in reversed(scope):
             part = On(part, columns)
         if part != kernel:
-            parts[use] = part
+            parts[scope, statistic] = part
     return parts
 
 
-def vector_statistics(kernel: Kernel) -> list[Hashable]:
+def vector_statistics(kernel: Expression) -> list[Use]:
     """Return the distances and inner products of whole rows that a kernel is a function of.
 
     Examples
@@ -77,10 +79,10 @@ def vector_statistics(kernel: Kernel) -> list[Hashable]:
     []
     """
     uses = dict.fromkeys(use for use in kernel._uses(()) if isinstance(use, tuple) and use[0] == ())
-    return [use for use in uses if use[1].is_distance or isinstance(use[1], Dot)]
+    return [use for use in uses if isinstance(use[1], Statistic) and (use[1].is_distance or isinstance(use[1], Dot))]
 
 
-def all_pairs(use: Hashable, rows: Rows, n_jobs: int | None) -> Array:
+def all_pairs(statistic: Statistic, rows: Rows, n_jobs: int | None) -> Array:
     """Return a distance or inner product of whole rows for all pairs, (n, n), in float64.
 
     The tiles are those of a kernel matrix, so that kernel values come out with the same bits from either.
@@ -88,10 +90,10 @@ def all_pairs(use: Hashable, rows: Rows, n_jobs: int | None) -> Array:
     Examples
     --------
     >>> from mercer.kernels import RBF
-    >>> all_pairs(*vector_statistics(RBF(3.0)), Rows(np.array([[0.0], [1.0], [3.0]])), 1).tolist()
+    >>> _, distance = vector_statistics(RBF(3.0))[0]
+    >>> all_pairs(distance, Rows(np.array([[0.0], [1.0], [3.0]])), 1).tolist()
     [[0.0, 1.0, 9.0], [1.0, 0.0, 4.0], [9.0, 4.0, 0.0]]
     """
-    _, statistic = use  # type: ignore[misc]
     operand = rows.operand(statistic, Frame(rows, rows), np.dtype(np.float64))
 
     def fill(left: Index, right: slice, out: Array) -> None:

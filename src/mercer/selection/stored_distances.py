@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable
 from contextlib import ExitStack
 from typing import Any
 
@@ -15,7 +14,7 @@ from mercer.data.objects import Objects
 from mercer.gram import Gram
 from mercer.gram.hold import fits, reserve_whole
 from mercer.kernels.inputs import Rows
-from mercer.kernels.stored_parts import all_pairs, vector_statistics
+from mercer.kernels.stored_parts import Use, all_pairs, vector_statistics
 
 # Distances are stored if so many matrices of them would fit: kernel matrices need the memory more.
 _WOULD_FIT = 16
@@ -33,12 +32,12 @@ class StoredDistances:
 
     def __init__(self, rows: Any, n_jobs: int | None) -> None:
         self._rows, self._n_jobs = rows, n_jobs
-        self._needed_before: set[Hashable] = set()
-        self._arrays: dict[Hashable, Array] = {}
+        self._needed_before: set[Use] = set()
+        self._arrays: dict[Use, Array] = {}
         self._stack = ExitStack()
         self._lock = threading.Lock()
 
-    def of(self, gram: Gram) -> dict[Hashable, Array]:
+    def of(self, gram: Gram) -> dict[Use, Array]:
         """Return stored values of statistics of a kernel matrix, for :meth:`mercer.Gram.from_stored`.
 
         There are none for short rows, zeros and ones, and objects: their values are computed as fast as they are read.
@@ -58,9 +57,9 @@ class StoredDistances:
             self._arrays.clear()
             self._stack.close()
 
-    def _store(self, use: Hashable) -> None:
+    def _store(self, use: Use) -> None:
         rows = Rows(self._rows)
         if rows.is_binary or not fits(_WOULD_FIT * 8 * rows.n**2):
             return
         if reserve_whole((rows.n, rows.n), self._stack, {np.float64: 0})[0] is not None:
-            self._arrays[use] = all_pairs(use, rows, self._n_jobs)
+            self._arrays[use] = all_pairs(use[1], rows, self._n_jobs)
