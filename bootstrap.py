@@ -1,6 +1,6 @@
 """Set-up and first steps in one command, with nothing but Python 3.11 or newer.
 
-python3 bootstrap.py demo     installs Mercer beside this file and fits, scores and explains a model on real data
+python3 bootstrap.py demo     installs Mercer beside this file, and tunes, scores and explains a model on real data
 python3 bootstrap.py test     installs what the tests need and runs them
 python3 bootstrap.py test --quick       the first case of each test, in a minute
 python3 bootstrap.py test --lowest      the same with the oldest supported version of every dependency
@@ -44,7 +44,7 @@ def environment(name: str, requirements: list[str]) -> Path:
 def main(arguments: list[str]) -> int:
     if arguments[:1] == ["demo"]:
         python = environment(".venv", ["-e", ".[all]"])
-        command = ["-m", "mercer", "fit", "sample:digits", "--model", "svc", "--out", "digits.mercer"]
+        command = ["-m", "mercer", "tune", "sample:breast_cancer", "--out", "breast_cancer.mercer"]
         return subprocess.run([str(python), *command, *arguments[1:]], cwd=ROOT).returncode
     if arguments[:1] == ["test"]:
         lowest = "--lowest" in arguments
