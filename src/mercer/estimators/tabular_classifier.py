@@ -127,8 +127,7 @@ class TabularClassifier(ClassifierMixin, TabularModel):
 
     def _deviation(self, groups: int) -> float:
         # A label says less of a column than a number does: targets of 1 and -1 are not normal, and fit noise sooner.
-        # The more columns there are, the less each of them may differ from the others.
-        return 0.25 * min(1.0, (10.0 / groups) ** 0.5)
+        return 0.25
 
     def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the encoding, the kernel and the penalty, and fit the logistic regression.
