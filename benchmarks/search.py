@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from harness import Row, data_folder, seconds_of, tell
 from mercer import SVC, GridSearchCV, KernelRidge
+from search_kernels import length_scales, memory, several_kernels
 from search_objects import graphs, strings
 from search_without_grid import without_grid
 from svm_data import SETTINGS, load, read, some_rows
@@ -120,6 +121,9 @@ CASES: dict[str, Callable[[Path], list[Row]]] = {
     "several": several_sets,
     "strings": strings,
     "graphs": graphs,
+    "length_scales": length_scales,
+    "several_kernels": several_kernels,
+    "memory": memory,
 }
 
 

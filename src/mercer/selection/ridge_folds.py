@@ -26,7 +26,7 @@ def is_solved_together(group: Group) -> bool:
 
 
 def solve_folds(
-    data: SearchData, group: Group, kernel: Kernel | None, folds: Sequence[tuple[Fold, FoldRows]], most: float
+    data: SearchData, group: Group, kernel: Kernel | None, folds: Sequence[tuple[Fold, FoldRows]], n_jobs: int | None
 ) -> list[PartSolution] | None:
     """Return the answers for each fold, or None where the fits have to be made one by one.
 
@@ -39,8 +39,8 @@ def solve_folds(
         Of all fits on these folds.
     folds : sequence of (Fold, FoldRows)
         With the same matrices.
-    most : float
-        As for :meth:`FoldMatrices.matrix`.
+    n_jobs : int or None
+        Threads.
     """
     shifts = np.array(sorted(set(group.values)))
     if kernel is None or is_taken_on_trust(kernel) or not is_usable(kernel, False) or len(shifts) < 2:
@@ -55,7 +55,7 @@ def solve_folds(
         return None
     # What fits or scores lack memory for beside this matrix they find without it.
     with suppress(MemoryBudgetError, NumericalError):
-        gram = matrices.matrix(kernel, most)
+        gram = matrices.matrix(kernel, learner_of(group.estimator).most_shared_rows)
         if gram is None or gram.stored_as(np.float64) is None:
             return None
         n = gram.shape[0]
@@ -68,7 +68,7 @@ def solve_folds(
         if any(len(part) < _FROM for part in parts):
             return None
         weighted = None if (weights == 1.0).all() else weights
-        return SharedGradients().solve(PrincipalSystems(gram, targets, parts, shifts, weighted))
+        return SharedGradients().solve(PrincipalSystems(gram, targets, parts, shifts, weighted), n_jobs=n_jobs)
     return None
 
 

@@ -192,8 +192,7 @@ class SharedFits:
         here = [(fold, one) for fold, one in rows if one is not None]
         if not is_solved_together(group) or len(here) < len(folds):
             return
-        most = learner_of(group.estimator).most_shared_rows
-        solutions = solve_folds(self._data, group, kernel, here, most)
+        solutions = solve_folds(self._data, group, kernel, here, self._n_jobs)
         for fold, solution in zip(folds, solutions or ()):
             self._solved[group, fold.number] = solution
 

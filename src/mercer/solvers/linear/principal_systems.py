@@ -159,10 +159,10 @@ class SharedGradients:
 
     tol: float = 1e-12
 
-    def solve(self, problem: PrincipalSystems) -> list[PartSolution]:
+    def solve(self, problem: PrincipalSystems, *, n_jobs: int | None = None) -> list[PartSolution]:
         """Solve all systems, as far as memory and precision allow; the others are said not to be solved."""
         start_time = time.perf_counter()
-        with memory.track() as account, ExitStack() as stack:
+        with memory.track() as account, threads.workers(n_jobs), ExitStack() as stack:
             work = _Work(problem, self.tol, stack)
             work.run()
         seconds = (time.perf_counter() - start_time) / (len(problem.parts) * len(problem.shifts))
