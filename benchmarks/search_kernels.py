@@ -116,7 +116,7 @@ def memory(folder: Path) -> list[Row]:
                 None,
                 "<= 200 MB beside what the process had before",
                 used <= _BUDGET and apart < 1e-6,
-                f"{used / 1e6:.0f} MB, {before / 1e6:.0f} before; mean scores at most {apart:.1e} from those without it",
+                f"{used / 1e6:.0f} MB, {before / 1e6:.0f} before; scores at most {apart:.1e} from those without it",
                 {"used_bytes": float(used), "before_bytes": float(before), "scores_apart": apart},
             )
         )
