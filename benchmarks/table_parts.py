@@ -21,12 +21,7 @@ _TABLE = """CREATE TABLE IF NOT EXISTS parts (
     PRIMARY KEY (name, split, contender))"""
 # The modules of ours by which the rule of choice is written.
 _FOLDER = "estimators/tabular"
-_FILES = (
-    "estimators/tabular_classifier.py",
-    "estimators/tabular_regressor.py",
-    "data/column_encoder.py",
-    "data/column_features.py",
-)
+_FILES = ("data/column_encoder.py", "data/column_features.py")
 
 
 @dataclass(frozen=True)
@@ -77,10 +72,11 @@ class Parts:
         return None if found is None else Part(np.frombuffer(found[0], "<f4").astype(np.float64), *found[1:])
 
 
-def our_version() -> str:
+def our_version(classifies: bool) -> str:
     """A digest of the code by which ours chooses."""
     source = importlib.util.find_spec("mercer")
     assert source is not None and source.origin is not None
     root = Path(source.origin).parent
-    files = [*(root / _FOLDER).glob("*.py"), *(root / name for name in _FILES)]
+    own = f"estimators/tabular_{'classifier' if classifies else 'regressor'}.py"
+    files = [*(root / _FOLDER).glob("*.py"), *(root / name for name in (*_FILES, own))]
     return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(files))).hexdigest()[:12]

@@ -67,9 +67,9 @@ def contenders(classifies: bool) -> list[str]:
     return [OURS, *chosen]
 
 
-def version_of(contender: str) -> str:
+def version_of(contender: str, classifies: bool) -> str:
     """What a part of the file must have been measured with."""
-    return our_version() if contender == OURS else version(contender)
+    return our_version(classifies) if contender == OURS else version(contender)
 
 
 def measure(data: Table, name: str, splits: int, parts: Parts) -> None:
@@ -77,11 +77,11 @@ def measure(data: Table, name: str, splits: int, parts: Parts) -> None:
     for number in range(min(splits, len(data.tests))):
         split, ours = None, None
         for contender in contenders(name in CLASSES):
-            known = parts.get(name, number, contender, version_of(contender))
+            known = parts.get(name, number, contender, version_of(contender, name in CLASSES))
             if known is None:
                 split = data.split(number) if split is None else split
                 known = _measured(contender, split, name in CLASSES, ours)
-                parts.add(name, number, contender, version_of(contender), known)
+                parts.add(name, number, contender, version_of(contender, name in CLASSES), known)
                 tell(f"{name}, split {number + 1}, {contender}: {known.errors.mean():.4g} in {known.seconds:.1f} s")
             ours = known if contender == OURS else ours
 
@@ -126,7 +126,9 @@ class Scores:
     def of(cls, name: str, splits: int, parts: Parts) -> Scores:
         scores = cls(name in CLASSES)
         for contender in contenders(scores.classifies):
-            found = [parts.get(name, number, contender, version_of(contender)) for number in range(splits)]
+            found = [
+                parts.get(name, number, contender, version_of(contender, name in CLASSES)) for number in range(splits)
+            ]
             scores.parts[contender] = [part for part in found if part is not None]
         count = min(len(scores.parts.get(OURS, [])), len(scores.parts.get(FIRST, [])))
         scores.parts = {key: found[:count] for key, found in scores.parts.items() if count and len(found) >= count}
