@@ -248,10 +248,11 @@ class GridSearchCV(_SharingSearch, model_selection.GridSearchCV):
     Constructor, methods, attributes and ``cv_results_`` are those of scikit-learn, and so are the scores: each
     candidate is solved to the tolerance of a fit of its own. What is shared: objects are read once, and every kernel
     matrix is evaluated once for all folds, penalties and predictions, from distances or comparisons of pairs that
-    kernels have in common; support vector machines are solved along C, nu or epsilon, each value from the answer for
-    its neighbour; kernel ridge regression is solved for all folds and values of alpha together; steps of a pipeline
-    before the learner are fitted once for each fold. Folds and kernels are dealt to threads, within the memory budget
-    (``mercer.config(memory=...)``).
+    kernels have in common (for support vector machines, where there are at most 8192 rows or entries are expensive);
+    support vector machines are solved along C, nu or epsilon, and machines of other losses along C or alpha, each value
+    from the answer for its neighbour; kernel ridge regression is solved for all folds and values of alpha together;
+    steps of a pipeline before the learner are fitted once for each fold. Folds and kernels are dealt to threads, within
+    the memory budget (``mercer.config(memory=...)``).
 
     Parameters
     ----------
