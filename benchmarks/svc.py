@@ -14,8 +14,9 @@ from svm_data import SETTINGS, Data, load
 
 TITLE = "SVC.fit, RBF, tol = 1e-3, cache_size = 1000"
 KINDS = {"Mercer": SVC, "scikit-learn": LibSVC, "scikit-learn-intelex": IntelexSVC}
-# Against the faster peer: for each data set, and for the geometric mean; against scikit-learn for the mean.
-LEAST, MEAN, MEAN_SCIKIT_LEARN = 1.1, 2.5, 5.0
+# Against the faster peer: for each data set, for some of them, and for the geometric mean; against scikit-learn for the
+# mean.
+LEAST, MORE, MEAN, MEAN_SCIKIT_LEARN = 1.1, {"magic": 2.5, "covtype_5000": 1.5, "shuttle": 1.5}, 3.0, 5.0
 
 
 def case(name: str, folder: Path) -> list[Row]:
@@ -24,7 +25,8 @@ def case(name: str, folder: Path) -> list[Row]:
     setting, data = SETTINGS[name], load(name, folder)
     options = {"C": setting.C, "gamma": setting.gamma, "tol": 1e-3, "cache_size": 1000}
     comparison = compare_fits(KINDS, options, data.X, data.y)
-    against_faster = row(name, comparison, comparison.peer, setting.gamma, LEAST, f">= {LEAST}", data)
+    least = MORE.get(name, LEAST)
+    against_faster = row(name, comparison, comparison.peer, setting.gamma, least, f">= {least}", data)
     return [against_faster, row(name, comparison, comparison.best("scikit-learn"), setting.gamma, 0.0, "in the mean")]
 
 
@@ -68,6 +70,6 @@ def run() -> list[Row]:
     mean = f"geometric mean of the {len(faster)}"
     return [
         *rows,
-        mean_row(mean, faster, "the faster of each", MEAN, LEAST, f">= {MEAN}, none below {LEAST}"),
+        mean_row(mean, faster, "the faster of each", MEAN, LEAST, f">= {MEAN:g}, none below {LEAST}"),
         mean_row(mean, plain, "scikit-learn", MEAN_SCIKIT_LEARN, 0.0, f">= {MEAN_SCIKIT_LEARN:g}"),
     ]
