@@ -223,6 +223,23 @@ def test_rows_that_cannot_be_fitted_raise_before_any_work(entry: Any, message: s
 
 
 @pytest.mark.slow
+def test_contenders_are_tightened_and_others_are_not() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1300, 2))
+    y = X[:, 0] ** 2 + X[:, 1] + 0.4 * rng.normal(size=1300) > 0.5
+    search = KernelSearchCV(SVC(), time_budget=600, random_state=0, cv=2).fit(X, y)
+    tolerances, lower, upper = search.cv_results_["tol"], *search.bounds_.T
+    own = np.where(np.isnan(tolerances), SVC().tol, tolerances)
+    # What stayed at the loose tolerance cannot win, and some were fitted more exactly than by default.
+    assert (upper[own > SVC().tol] < lower.max()).all() and own.min() < SVC().tol
+    scores = search.cv_results_["mean_test_score"]
+    assert ((lower <= scores) & (scores <= upper)).all()
+    assert search.certified_ or search.stop_reason_.startswith("done")
+    exact = cross_val_score(SVC(**search.best_params_, tol=1e-9), X, y, cv=2).mean()
+    assert lower[search.best_index_] <= exact <= upper[search.best_index_]
+
+
+@pytest.mark.slow
 @parametrize_with_checks([KernelSearchCV(SVC(), cv=2), KernelSearchCV(KernelRidge(kernel="rbf"), cv=2)])
 def test_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
