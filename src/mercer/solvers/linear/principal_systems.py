@@ -22,7 +22,7 @@ from scipy.linalg import blas
 from mercer._errors import MemoryBudgetError
 from mercer._types import AnyArray, Matrix, Positions, Vector
 from mercer.engine import lapack, memory, threads, tiles
-from mercer.gram.hold import as_it_is, capacity, reserve_square
+from mercer.gram.hold import as_it_is, held_whole, reserve_square
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.algebra.lanczos import Krylov
 from mercer.solvers.linear.cholesky import relative
@@ -101,6 +101,8 @@ class PartSolution:
         Time of one penalty, an equal share.
     peak : int
         The most bytes that were reserved.
+    storage : str
+        Where the matrix was.
     """
 
     z: NDArray[np.float64]
@@ -109,6 +111,7 @@ class PartSolution:
     steps: int
     seconds: float
     peak: int
+    storage: str
 
     def solution(self, system: LinearSystem, number: int) -> Solution[Matrix, LinearSystemState]:
         """Return the answer for one penalty, with the certificate for the system of this part and penalty."""
@@ -117,7 +120,7 @@ class PartSolution:
         violation = float(relative(residual, b).max(initial=0.0))
         primal, dual = system.objectives(z, residual)
         certificate = Certificate(
-            primal, dual, violation, self.steps, self.seconds, self.peak, Status.direct, storage=as_it_is(system.gram)
+            primal, dual, violation, self.steps, self.seconds, self.peak, Status.direct, storage=self.storage
         )
         state = LinearSystemState(GRADIENTS, violation)
         return Solution(system.scaled().apply_scale(z), Status.direct, certificate, state)
@@ -196,7 +199,12 @@ class _Work:
     def run(self) -> None:
         """Solve what a low-rank factor serves, then the others."""
         problem = self._problem
-        factor, left = partial_factor(self._matrix, self._largest_rank(), self._cost)
+        most = memory.fitting(self._low_rank_bytes, max(self._n // _LARGEST_RANK, 1))
+        with memory.reserve(8 * self._n * most, "a low-rank factor of the kernel matrix"):
+            factor, left = partial_factor(self._matrix, most, self._cost)
+            factor = factor.copy()
+        what = "a low-rank factor of the kernel matrix, and its inverses for all folds and penalties"
+        self._stack.enter_context(memory.reserve(self._low_rank_bytes(len(factor)), what))
         expected = self._expected_steps(len(factor), float(left.max()))
         rows = max(len(part) for part in problem.parts)
         easy = expected <= rows / _FACTOR_ROWS
@@ -219,10 +227,10 @@ class _Work:
         top = min(_TOP * left, self._norm) if rank else self._norm
         return np.asarray(_STEPS * np.sqrt(1.0 + top / self._problem.shifts))
 
-    def _largest_rank(self) -> int:
-        n = self._n
-        most = capacity(32 * n, n // _LARGEST_RANK)
-        return max(most, 0)
+    def _low_rank_bytes(self, rank: int) -> int:
+        """For the factor, a copy in its precision, and a core for each part and penalty."""
+        cores = len(self._inside) * (len(self._problem.shifts) + 1) + 1
+        return 16 * self._n * rank + 8 * cores * rank**2
 
     def _by_factors(self, shifts: Vector) -> None:
         """Solve for small penalties, ascending, with float32 factors."""
@@ -353,7 +361,9 @@ class _Work:
 
     def answers(self, seconds: float, peak: int) -> list[PartSolution]:
         """The answers for each part."""
-        problem = self._problem
+        problem, array = self._problem, self._array
+        # Of a part, the array would be made for the sentence.
+        storage = as_it_is(problem.gram) if array is None else held_whole(array)
         shape = len(problem.parts), len(problem.shifts), problem.targets.shape[1], self._n
         x, residual, solved = self._x.reshape(shape), self._residual.reshape(shape), self._solved.reshape(shape[:3])
         return [
@@ -364,6 +374,7 @@ class _Work:
                 int(self._steps[i]),
                 seconds,
                 peak,
+                storage,
             )
             for i, rows in enumerate(problem.parts)
         ]
