@@ -146,11 +146,13 @@ class SearchLog:
     path : Path
     known : dict of str to dict
         Lines of the file by candidate and tolerance.
+    file : binary file, optional
+        Open for appending.
     """
 
     path: Path
     known: dict[str, dict[str, Any]] = field(default_factory=dict)
-    _file: BinaryIO | None = None
+    file: BinaryIO | None = None
 
     @classmethod
     def open(cls, path: str | Path, own: Mapping[str, str]) -> SearchLog:
@@ -179,18 +181,19 @@ class SearchLog:
             if lines:
                 _compare(path, lines[0], own)
                 for number, line in enumerate(lines[1:], start=2):
-                    log._read(line, number)
-            log._file = log.path.open("r+b" if log.path.exists() else "w+b", buffering=0)
+                    log.read(line, number)
+            log.file = log.path.open("r+b" if log.path.exists() else "w+b", buffering=0)
             # What a kill left of the last line is written over.
-            log._file.truncate(len(whole))
-            log._file.seek(len(whole))
+            log.file.truncate(len(whole))
+            log.file.seek(len(whole))
             if not lines:
-                log._file.write(_head(own))
+                log.file.write(_head(own))
         except OSError as error:
             raise DataError(f"the log {path} cannot be read and written: {error.strerror or error}.") from error
         return log
 
-    def _read(self, line: bytes, number: int) -> None:
+    def read(self, line: bytes, number: int) -> None:
+        """Take the candidate of a line of the file."""
         try:
             entry = json.loads(line)
             key = json.dumps({"parameters": entry["parameters"], "tol": entry["tol"]}, sort_keys=True)
@@ -223,16 +226,16 @@ class SearchLog:
         entry |= {name: _numbers(getattr(one, name)) for name in _PER_FOLD}
         entry |= {"why": one.why, "error": one.error}
         line = json.dumps(entry, allow_nan=False).encode() + b"\n"
-        assert self._file is not None
+        assert self.file is not None
         try:
-            self._file.write(line)
+            self.file.write(line)
         except OSError as error:
             raise DataError(f"the log {self.path} cannot be written: {error.strerror or error}.") from error
 
     def close(self) -> None:
         """Close the file."""
-        if self._file is not None:
-            self._file.close()
+        if self.file is not None:
+            self.file.close()
 
 
 def _head(own: Mapping[str, str]) -> bytes:
