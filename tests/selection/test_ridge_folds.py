@@ -39,12 +39,12 @@ def from_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ridge_folds, "_FROM", 8)
 
 
-def alone_in(search: GridSearchCV, X: Any, y: Any, monkeypatch: pytest.MonkeyPatch) -> int:
+def alone_in(search: GridSearchCV, X: Any, y: Any, monkeypatch: pytest.MonkeyPatch, **fit: Any) -> int:
     """The systems that a search solves one by one, without that of the best candidate."""
     count = Count(monkeypatch)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        search.set_params(refit=False).fit(X, y)
+        search.set_params(refit=False).fit(X, y, **fit)
     return count.alone
 
 
@@ -81,7 +81,7 @@ def test_several_targets_and_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     Y = np.column_stack([y, X[:, 2]])
     both(GridSearchCV(KernelRidge(kernel="rbf"), GRID, cv=THREE), X, Y, {"sample_weight": weight})
     search = GridSearchCV(KernelRidge(kernel="rbf"), GRID, cv=THREE)
-    assert alone_in(search, X, Y, monkeypatch) == 0
+    assert alone_in(search, X, Y, monkeypatch, sample_weight=weight) == 0
     assert "6 paths along alpha, all values solved together" in search.sharing_
 
 

@@ -23,6 +23,8 @@ ON_ROWS = frozenset(
 """Methods of estimators whose first argument are rows."""
 # What scorers read from a fitted classifier beside its methods.
 _ATTRIBUTES = ("classes_",)
+# scikit-learn's searches score with the weights of a fit.
+_WEIGHTED, _WEIGHTS = "score with weights", {"sample_weight"}
 
 Answers = dict[tuple[str, bool], Any]
 """Results of methods by name, and whether they are for the training rows."""
@@ -128,6 +130,9 @@ class ScoredRows:
                     with_targets = name == "score" and self._data.y is not None
                     targets = (take_rows(self._data.y, positions),) if with_targets else ()
                     answers[name, of_train] = getattr(model, name)(rows, *targets)
+                    if targets and self._data.weight is not None:
+                        weight = take_rows(self._data.weight, positions)
+                        answers[_WEIGHTED, of_train] = model.score(rows, *targets, sample_weight=weight), weight
         except Exception:  # Asked again by the scorer, with all memory, which then reports it.
             return None
         return answers
@@ -185,6 +190,9 @@ class Answered:
             part = self._fold.train if of_train else self._fold.test
             if usual and (name, of_train) in self._answers and np.array_equal(part, positions):
                 return self._answers[name, of_train]
+            known = self._answers.get((_WEIGHTED, of_train)) if name == "score" and set(options) == _WEIGHTS else None
+            if known is not None and np.array_equal(part, positions) and np.array_equal(known[1], *options.values()):
+                return known[0]
         model, rows_at = self._again()
         return getattr(model, name)(rows_at(positions), *arguments, **options)
 
