@@ -142,8 +142,8 @@ def _check_uncertainty(options: UseOptions, model: TableModel) -> None:
             f"--probabilities are for models of classes, and {options.model} predicts numbers; use --interval 0.9."
         )
     for wanted, there, what in (
-        (options.interval is not None, model.gives_quantiles, "intervals"),
-        (options.probabilities, model.gives_probabilities, "probabilities"),
+        (options.interval is not None, hasattr(model, "predict_quantiles"), "intervals"),
+        (options.probabilities, hasattr(model, "predict_proba"), "probabilities"),
     ):
         if wanted and not there:
             raise ParameterError(f"{name} gives no {what}; fit it again with --model auto, whose model does.")

@@ -274,7 +274,5 @@ def checked_kinds(kinds: Mapping[str, str] | None, names: list[str]) -> Mapping[
         if name not in names:
             near = closest_names(str(name), names)
             offer = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-            raise ParameterError(
-                f"kinds names the column {name!r}, which the table lacks; {offer}it has {listing(names)}."
-            )
+            raise ParameterError(f"kinds names the column {name!r}, which X lacks; {offer}X has {listing(names)}.")
     return kinds

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils import Tags, get_tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError
@@ -50,6 +51,15 @@ def _fits_its_estimator(model: Any) -> bool:
             counted and "classes_" in attributes and np.array_equal(attributes["classes_"], inner.get("classes_", []))
         )
     return counted and "classes_" not in attributes and {"target_mean_", "target_scale_"} <= attributes.keys()
+
+
+def _gives_probabilities(model: Any) -> bool:
+    return hasattr(vars(model).get("estimator_", model.estimator), "predict_proba")
+
+
+def _gives_quantiles(model: Any) -> bool:
+    estimator = vars(model).get("estimator_", model.estimator)
+    return hasattr(estimator, "predict_quantiles") or "observation" in inspect.signature(estimator.predict).parameters
 
 
 class TableModel(BaseEstimator):
@@ -221,50 +231,22 @@ class TableModel(BaseEstimator):
             return predicted
         return np.asarray(predicted) * self.target_scale_ + self.target_mean_
 
-    @property
-    def gives_probabilities(self) -> bool:
-        """Whether the estimator has probabilities of classes."""
-        check_is_fitted(self, "estimator_")
-        return hasattr(self.estimator_, "predict_proba")
-
-    @property
-    def gives_quantiles(self) -> bool:
-        """Whether the estimator has quantiles, or deviations, of new observations."""
-        check_is_fitted(self, "estimator_")
-        observes = "observation" in inspect.signature(self.estimator_.predict).parameters
-        return hasattr(self.estimator_, "predict_quantiles") or observes
-
+    @available_if(_gives_probabilities)
     def predict_proba(self, X: RowsLike, *, source: str = "the table", locate: Locate = row_place) -> Matrix:
-        """Probabilities of the classes, shape (n, k).
-
-        Raises
-        ------
-        ParameterError
-            If the estimator gives none.
-        """
-        if not self.gives_probabilities:
-            raise ParameterError(
-                f"{type(self.estimator_).__name__} gives no probabilities; fit a classifier that does, such as "
-                "TabularClassifier or KernelLogisticRegression."
-            )
+        """Probabilities of the classes, shape (n, k), if the estimator gives them."""
+        check_is_fitted(self, "estimator_")
         rows = self.encoder_.transform(X, source=source, locate=locate)
         return np.asarray(self.estimator_.predict_proba(rows))
 
+    @available_if(_gives_quantiles)
     def predict_quantiles(
         self, X: RowsLike, quantiles: ArrayLike, *, source: str = "the table", locate: Locate = row_place
     ) -> Matrix:
         """Quantiles of new observations in the target's own unit, shape (n, number of quantiles).
 
-        Raises
-        ------
-        ParameterError
-            If the estimator gives none.
+        Only if the estimator has quantiles, or deviations of observations.
         """
-        if not self.gives_quantiles:
-            raise ParameterError(
-                f"{type(self.estimator_).__name__} gives no intervals; fit a regressor that does, such as "
-                "TabularRegressor or GaussianProcessRegressor."
-            )
+        check_is_fitted(self, "estimator_")
         levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
         rows = self.encoder_.transform(X, source=source, locate=locate)
         if hasattr(self.estimator_, "predict_quantiles"):
