@@ -14,7 +14,7 @@ import mercer
 SOURCE = Path(mercer.__file__).parent
 MOST = 7
 # Commands, whose parameters are their options, and comparisons of samples, whose parameters are public.
-PUBLIC = {"cli/app.py": {"fit", "predict", "evaluate"}, "comparison.py": {"mmd", "hsic"}}
+PUBLIC = {"cli/app.py": {"fit", "tune", "predict", "evaluate"}, "comparison.py": {"mmd", "hsic"}}
 
 
 def crowded(tree: ast.AST) -> set[str]:
