@@ -164,7 +164,8 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         groups : array-like, optional
             For the splitter.
         **params : dict
-            ``sample_weight``, for a pipeline with the name of its last step before it.
+            ``sample_weight``, for a pipeline with the name of its last step before it. It weighs the fits; unlike those
+            of ``GridSearchCV``, scores of held-out rows are not weighted.
 
         Returns
         -------
