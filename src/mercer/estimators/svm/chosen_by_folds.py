@@ -152,6 +152,8 @@ class ChosenByFolds:
         self._check_left_open(names)
         model = self._with_values({name: _STARTS[name] for name in names})
         clone(model)._check_data(X, y, sample_weight)
+        # A column of targets, of which that has warned.
+        y = np.asarray(y).ravel()
         searching = search_without_grid()(
             model, cv=_folds(model, y), random_state=0, refit=False, n_jobs=model.n_jobs, parameters=list(names)
         )
@@ -192,12 +194,12 @@ class ChosenByFolds:
 
 def _folds(model: Any, y: Any) -> Any:
     """Folds in random order, which is the same each time; fewer than five where a class has fewer rows."""
-    if y is None or np.ndim(y) != 1:
-        return _FOLDS
     labels = np.asarray(y)
+    if labels.ndim != 1:
+        return _FOLDS
     if not is_classifier(model):
         if len(labels) < 2:
-            raise DataError(f"'cv' needs at least 2 rows for folds, but there is {len(labels)}; give a number instead.")
+            raise DataError(f"'cv' needs at least 2 rows for folds, but there is {len(labels)} sample; give a number.")
         return KFold(min(_FOLDS, len(labels)), shuffle=True, random_state=0)
     values, counts = np.unique(labels, return_counts=True)
     if len(values) > 1 and counts.min() < 2:
