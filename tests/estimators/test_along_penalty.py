@@ -63,7 +63,7 @@ def test_an_indefinite_kernel_has_fits_alone() -> None:
 
 
 def test_newton_steps_are_fewer_along_the_penalty() -> None:
-    learner, Cs = KernelLogisticRegression(gamma=0.2), [1.0, 10.0, 100.0]
+    learner, Cs = KernelLogisticRegression(gamma=0.2), np.geomspace(1.0, 100.0, 8).tolist()
     path = learner.fit_along("C", Cs, X, SIGNS)
     alone = [clone(learner).set_params(C=C).fit(X, SIGNS) for C in Cs]
     assert sum(int(model.n_iter_[0]) for model in path) < sum(int(model.n_iter_[0]) for model in alone)

@@ -16,7 +16,7 @@ from mercer._types import CheckedRows, Matrix, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole
 from mercer.engine import memory
-from mercer.estimators.shared.along import FitsFromAttributes
+from mercer.estimators.shared.along import FitsAlongPenalty, FromAttributes
 from mercer.estimators.shared.certificates import warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, values_of
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
@@ -41,7 +41,7 @@ class _Rows:
     weight: Vector
 
 
-class KernelLogisticRegression(ClassifierMixin, FitsFromAttributes):
+class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
     r"""Logistic regression in the space of any kernel: probabilities of two or more classes, with a certificate.
 
     For more than two classes it solves the multinomial (softmax) problem, all classes at once:
@@ -156,6 +156,7 @@ class KernelLogisticRegression(ClassifierMixin, FitsFromAttributes):
     certificate_: Certificate
 
     shares_matrices = True
+    _continuation = FromAttributes()
     _command_line = CommandLine("logistic")
     _fitted = Fitted(
         {

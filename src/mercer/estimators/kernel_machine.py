@@ -19,7 +19,7 @@ from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole
 from mercer.engine import memory
-from mercer.estimators.shared.along import FitsFromSolutions
+from mercer.estimators.shared.along import FitsAlongPenalty, FromSolutions
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, of_support, values_of
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
@@ -66,7 +66,7 @@ def _has_probabilities(machine: KernelMachine) -> bool:
     return is_logistic(machine.loss)
 
 
-class KernelMachine(FitsFromSolutions):
+class KernelMachine(FitsAlongPenalty):
     r"""Any convex loss of the predictions with any convex, non-decreasing penalty on the norm and any kernel.
 
     .. math:: \min_w \sum_i w_i\, \ell(y_i, f(x_i)) + \alpha\, R(\|w\|), \qquad f(x) = \sum_i c_i\, k(x, x_i) + b
@@ -192,6 +192,7 @@ class KernelMachine(FitsFromSolutions):
     True
     """
 
+    _continuation = FromSolutions()
     shares_matrices = True
     _fitted = Fitted(
         {
@@ -443,9 +444,9 @@ class KernelMachine(FitsFromSolutions):
             if not problem.convex:
                 return [StationarySolver(**options).solve(p) for p in problems]
             solver = RiskSolver(**options | {"method": self.solver})
-            starts = self._starts(len(problems))
+            starts = self._continuation.starts(self, len(problems))
             solutions = [solver.solve(p, start) for p, start in zip(problems, starts, strict=True)]
-            self._solved([solution.value for solution in solutions])
+            self._continuation.keep(self, [solution.value for solution in solutions])
             return solutions
 
     def _keep(self, X: CheckedRows, used: NDArray[np.intp], solutions: list[Solution[RiskValue, Vector]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -19,7 +20,7 @@ from mercer.data.statements import Count, Floats, Is, Labels, Number, Word
 from mercer.engine import memory
 from mercer.estimators.ordinal.likelihood import OrdinalLikelihood
 from mercer.estimators.ordinal.ordered import DECISIONS, OrderedLabels, class_probabilities, decide, ordered_labels
-from mercer.estimators.shared.along import FitsFromAttributes
+from mercer.estimators.shared.along import FromAttributes
 from mercer.estimators.shared.certificates import warn_if_stopped
 from mercer.estimators.shared.distinct import equal_rows
 from mercer.estimators.shared.expansion import values_of
@@ -41,7 +42,7 @@ from mercer.solvers.risk.ordinal_problem import OrdinalProblem
 from mercer.solvers.solution import Certificate, Solution
 
 
-class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood, FitsFromAttributes):
+class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
     r"""Ordinal regression: ordered classes, separated by cut-points on the scale of a function in a kernel's space.
 
     The classes are 1 < ... < k, their cut-points :math:`-\infty = \phi_0 < \phi_1 < \dots < \phi_k = \infty`, and
@@ -222,6 +223,27 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood, FitsFromAttrib
         self.allow_indefinite = allow_indefinite
         self.verbose = verbose
         self.n_jobs = n_jobs
+
+    def fit_along(
+        self, parameter: str, values: Sequence[float], X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> list[Self]:
+        """Fit a copy for each value of the penalty, from the strongest penalty to the weakest.
+
+        Parameters
+        ----------
+        parameter : str
+            ``"C"``.
+        values : sequence of float
+            Its values, ascending.
+        X, y, sample_weight
+            As for ``fit``.
+
+        Returns
+        -------
+        list of KernelOrdinalRegression
+            In the order of the values.
+        """
+        return FromAttributes().fit_along(self, parameter, values, X, y, sample_weight)
 
     def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and their labels.

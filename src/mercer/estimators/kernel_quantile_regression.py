@@ -17,7 +17,7 @@ from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Flag, Floats, Is, Whole
 from mercer.engine import memory
-from mercer.estimators.shared.along import FitsFromSolutions
+from mercer.estimators.shared.along import FitsAlongPenalty, FromSolutions
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support, values_of
 from mercer.estimators.shared.parameters import require_flags, require_number, require_positive, require_whole
@@ -37,7 +37,7 @@ from mercer.solvers.solution import Certificate
 _ROUNDING = 1e-12
 
 
-class KernelQuantileRegression(RegressorMixin, FitsFromSolutions):
+class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
     r"""Quantiles of the target given the row, with any kernel; for several levels, quantiles that do not cross.
 
     For each level :math:`\tau_j` it fits a function :math:`f_j(x) = \langle w_j, \phi(x) \rangle + b_j`, together
@@ -157,6 +157,7 @@ class KernelQuantileRegression(RegressorMixin, FitsFromSolutions):
     np.True_
     """
 
+    _continuation = FromSolutions()
     shares_matrices = True
     _fitted = Fitted(
         {
@@ -333,9 +334,9 @@ class KernelQuantileRegression(RegressorMixin, FitsFromSolutions):
                 for level in levels
             ]
             if isinstance(solver, RiskSolver):
-                starts = self._starts(len(levels))
+                starts = self._continuation.starts(self, len(levels))
                 solutions = [solver.solve(p, start) for p, start in zip(problems, starts, strict=True)]
-                self._solved([solution.value for solution in solutions])
+                self._continuation.keep(self, [solution.value for solution in solutions])
             else:
                 solutions = [solver.solve(p) for p in problems]
             C = np.column_stack([s.value.c for s in solutions])

@@ -14,7 +14,7 @@ from mercer._types import RowsLike, Vector
 from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.parameters import require_flags, require_number
-from mercer.estimators.svm.chosen_by_folds import ChosenByFolds
+from mercer.estimators.svm.chosen_by_folds import CHOICE, FoldChoice
 from mercer.estimators.svm.class_rows import ClassRows
 from mercer.estimators.svm.left_out import balanced
 from mercer.estimators.svm.pair_classifier import PairClassifier
@@ -31,7 +31,7 @@ from mercer.solvers.svm.smo import SMO
 from mercer.solvers.svm.solver import BoxSolver
 
 
-class SVC(ChosenByFolds, PairClassifier):
+class SVC(PairClassifier):
     r"""Support vector classification with any kernel; each solution has a certificate.
 
     For every pair of classes (y = +1 for the first, -1 for the second) it solves
@@ -188,6 +188,8 @@ class SVC(ChosenByFolds, PairClassifier):
     """
 
     _command_line = CommandLine("svc", left_open="C")
+    _choice = FoldChoice(("C", "gamma"))
+    _fitted = CHOICE
 
     def __init__(
         self,
@@ -253,10 +255,9 @@ class SVC(ChosenByFolds, PairClassifier):
         -------
         self
         """
-        if self._left_open:
-            self._fit_by_folds(X, y, sample_weight)
-            return self
-        self._forget()
+        if self._choice.left_open(self):
+            return self._choice.fit(self, X, y, sample_weight)
+        self._choice.forget(self)
         return super().fit(X, y, sample_weight)
 
     def certificate_of(
@@ -275,7 +276,7 @@ class SVC(ChosenByFolds, PairClassifier):
         -------
         Certificate
         """
-        self._require_values()
+        self._choice.require_values(self)
         X, data, _ = self._prepare(X, y, sample_weight)
         bounds, intercept = self._bounds(data), self._has_intercept
         if np.isinf(bounds).any():
@@ -304,12 +305,17 @@ class SVC(ChosenByFolds, PairClassifier):
     def _has_intercept(self) -> bool:
         return bool(self.fit_intercept)
 
+    @property
+    def learns_kernel(self) -> bool:
+        """Whether the fit chooses parameters by folds, so that no other fit can share its kernel matrix."""
+        return bool(self._choice.left_open(self))
+
     def _check_data(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         self._prepare(X, y, sample_weight)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._refuse_loo()
+        self._choice.refuse_loo(self)
         words = "a number above 0, or inf for a hard margin" + (", or 'cv'" if isinstance(self.C, str) else "")
         require_number(self, "C", words, lambda value: value > 0)
         require_flags(self, "fit_intercept")

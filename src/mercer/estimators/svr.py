@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.parameters import require_flags, require_number
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_svm_weight, fit_weighted_kernel
-from mercer.estimators.svm.chosen_by_folds import ChosenByFolds
+from mercer.estimators.svm.chosen_by_folds import CHOICE, FoldChoice
 from mercer.estimators.svm.single_expansion import TUBE, SingleExpansion, check_cost, describe_tube
 from mercer.estimators.svm.solvers import check_solver
 from mercer.gram.protocol import GramMatrix
@@ -25,7 +26,7 @@ from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.solver import BoxSolver
 
 
-class SVR(ChosenByFolds, RegressorMixin, SingleExpansion):
+class SVR(RegressorMixin, SingleExpansion):
     r"""Support vector regression with any kernel: errors up to epsilon are free; each solution has a certificate.
 
     It solves
@@ -159,8 +160,8 @@ class SVR(ChosenByFolds, RegressorMixin, SingleExpansion):
     """
 
     _command_line = CommandLine("svr", left_open="C")
-    _by_folds = ("C", "gamma", "epsilon")
-    _fitted = TUBE
+    _choice = FoldChoice(("C", "gamma", "epsilon"))
+    _fitted = replace(TUBE, sometimes=CHOICE.sometimes)
 
     def __init__(
         self,
@@ -217,10 +218,9 @@ class SVR(ChosenByFolds, RegressorMixin, SingleExpansion):
         -------
         self
         """
-        if self._left_open:
-            self._fit_by_folds(X, y, sample_weight)
-            return self
-        self._forget()
+        if self._choice.left_open(self):
+            return self._choice.fit(self, X, y, sample_weight)
+        self._choice.forget(self)
         self._check_parameters()
         X, y = self._check_X_and_numbers(X, y)
         weight = check_svm_weight(sample_weight, X)
@@ -262,10 +262,15 @@ class SVR(ChosenByFolds, RegressorMixin, SingleExpansion):
         -------
         Certificate
         """
-        self._require_values()
+        self._choice.require_values(self)
         self._check_parameters()
         X, y = self._check_X_and_numbers(X, y)
         return self._certificate_of(coefficients, X, y, sample_weight, intercept=bool(self.fit_intercept))
+
+    @property
+    def learns_kernel(self) -> bool:
+        """Whether the fit chooses parameters by folds, so that no other fit can share its kernel matrix."""
+        return bool(self._choice.left_open(self))
 
     def _check_data(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         self._check_parameters()
@@ -273,7 +278,7 @@ class SVR(ChosenByFolds, RegressorMixin, SingleExpansion):
         fit_weighted_kernel(self, X, check_svm_weight(sample_weight, X), intercept=self.fit_intercept)
 
     def _check_parameters(self) -> None:
-        self._refuse_loo()
+        self._choice.refuse_loo(self)
         check_solver(self)
         check_cost(self)
         require_flags(self, "fit_intercept")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -85,111 +84,78 @@ CHOICE = Fitted(
 """What a fit with ``"cv"`` leaves beside the attributes of any other."""
 
 
-class ChosenByFolds:
-    """A learner some of whose parameters may be ``"cv"``; ``_by_folds`` names them."""
+@dataclass(frozen=True)
+class FoldChoice:
+    """The parameters ``names`` of a machine may be ``"cv"``; the first argument of each method is the machine.
 
-    _by_folds: ClassVar[tuple[str, ...]] = ("C", "gamma")
-    _fitted = CHOICE
-    kernel: Any
-    n_jobs: Any
+    The machine raises in ``_check_data`` what its fit would raise for parameters and data.
+    """
 
-    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Raise what a fit would raise for parameters and data."""
-        raise NotImplementedError
+    names: tuple[str, ...]
 
-    def fit_along(self, parameter: str, values: Sequence[float], X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit a copy for each value of one parameter; with ``"cv"`` each chooses its others by folds.
-
-        Parameters
-        ----------
-        parameter : str
-            Its name.
-        values : sequence of float
-            Its values, ascending.
-        X, y, sample_weight
-            As for ``fit``.
-
-        Returns
-        -------
-        list of fitted estimators
-            In the order of the values.
-        """
-        if set(self._left_open) - {parameter}:
-            return [self._with_values({parameter: value}).fit(X, y, sample_weight) for value in values]
-        return super().fit_along(parameter, values, X, y, sample_weight)  # type: ignore[misc]
-
-    @property
-    def _left_open(self) -> tuple[str, ...]:
+    def left_open(self, model: Any) -> tuple[str, ...]:
         """The parameters that are ``"cv"``."""
-        values = {name: getattr(self, name) for name in self._by_folds}
+        values = {name: getattr(model, name) for name in self.names}
         return tuple(name for name, value in values.items() if isinstance(value, str) and value == "cv")
 
-    @property
-    def learns_kernel(self) -> bool:
-        """Whether the fit chooses parameters by folds, so that no other fit can share its kernel matrix."""
-        return bool(self._left_open)
-
-    def _require_values(self) -> None:
+    def require_values(self, model: Any) -> None:
         """Raise where a problem is to be stated without a fit that chooses its parameters."""
-        for name in self._left_open:
+        for name in self.left_open(model):
             raise ParameterError(
-                f"{name}='cv' is chosen by fit; pass the fitted {type(self).__name__}, or a number for {name}."
+                f"{name}='cv' is chosen by fit; pass the fitted {type(model).__name__}, or a number for {name}."
             )
 
-    def _forget(self) -> None:
+    def refuse_loo(self, model: Any) -> None:
+        """Raise for ``"loo"``, which is KernelRidge's."""
+        for name in self.names:
+            if isinstance(getattr(model, name), str) and getattr(model, name) == "loo":
+                raise ParameterError(
+                    f"{name}='loo' is for KernelRidge, whose leave-one-out errors have a closed form; for "
+                    f"{type(model).__name__} pass {name}='cv', which chooses it by five folds."
+                )
+
+    def forget(self, model: Any) -> None:
         """Remove what an earlier fit chose."""
         for name in CHOICE.sometimes:
-            vars(self).pop(name, None)
+            vars(model).pop(name, None)
 
-    def _with_values(self, values: Mapping[str, Any]) -> Any:
-        """A copy that is not fitted, with other parameters."""
-        learner: Any = self
-        return clone(learner).set_params(**values)
-
-    def _fit_by_folds(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Choose, fit a copy with the values, and take its attributes."""
-        names = self._left_open
-        self._check_left_open(names)
-        model = self._with_values({name: _STARTS[name] for name in names})
-        clone(model)._check_data(X, y, sample_weight)
+    def fit(self, model: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Choose, fit a copy with the values, and give its attributes to the machine, which is returned."""
+        names = self.left_open(model)
+        _check_left_open(model, names)
+        copied = clone(model).set_params(**{name: _STARTS[name] for name in names})
+        clone(copied)._check_data(X, y, sample_weight)
         # A column of targets, of which that has warned.
         y = np.asarray(y).ravel()
         searching = search_without_grid()(
-            model, cv=_folds(model, y), random_state=0, refit=False, n_jobs=model.n_jobs, parameters=list(names)
+            copied, cv=_folds(copied, y), random_state=0, refit=False, n_jobs=copied.n_jobs, parameters=list(names)
         )
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         searching.fit(X, y, **weights)
         chosen = _summary(searching, names)
-        model.set_params(**chosen.best).fit(X, y, **weights)
-        cls: type = type(self)
+        copied.set_params(**chosen.best).fit(X, y, **weights)
+        cls: type = type(model)
         stated = statements(cls)
         for name in () if stated is None else stated.attributes:
-            vars(self).pop(name, None)
-        parameters = model.get_params(deep=False)
-        vars(self).update({name: value for name, value in vars(model).items() if name not in parameters})
+            vars(model).pop(name, None)
+        parameters = copied.get_params(deep=False)
+        vars(model).update({name: value for name, value in vars(copied).items() if name not in parameters})
         for name, value in chosen.best.items():
-            setattr(self, f"{name}_", value)
-        self.search_ = chosen
+            setattr(model, f"{name}_", value)
+        model.search_ = chosen
+        return model
 
-    def _refuse_loo(self) -> None:
-        """Raise for ``"loo"``, which is KernelRidge's."""
-        for name in self._by_folds:
-            if isinstance(getattr(self, name), str) and getattr(self, name) == "loo":
-                raise ParameterError(
-                    f"{name}='loo' is for KernelRidge, whose leave-one-out errors have a closed form; for "
-                    f"{type(self).__name__} pass {name}='cv', which chooses it by five folds."
-                )
 
-    def _check_left_open(self, names: tuple[str, ...]) -> None:
-        if "gamma" not in names:
-            return
-        if isinstance(self.kernel, str) and self.kernel == "precomputed":
-            raise ParameterError("gamma='cv' needs a kernel with a parameter, and kernel is 'precomputed'.")
-        if not is_named(self.kernel):
-            raise ParameterError(
-                f"gamma='cv' is for kernels given by name, but kernel={self.kernel!r} has its own parameters; leave "
-                f"gamma out and search them with KernelSearchCV({type(self).__name__}(kernel=...))."
-            )
+def _check_left_open(model: Any, names: tuple[str, ...]) -> None:
+    if "gamma" not in names:
+        return
+    if isinstance(model.kernel, str) and model.kernel == "precomputed":
+        raise ParameterError("gamma='cv' needs a kernel with a parameter, and kernel is 'precomputed'.")
+    if not is_named(model.kernel):
+        raise ParameterError(
+            f"gamma='cv' is for kernels given by name, but kernel={model.kernel!r} has its own parameters; leave "
+            f"gamma out and search them with KernelSearchCV({type(model).__name__}(kernel=...))."
+        )
 
 
 def _folds(model: Any, y: Any) -> Any:

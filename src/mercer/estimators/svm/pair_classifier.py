@@ -166,9 +166,11 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
             In the order of the values.
         """
         models = [clone(self).set_params(**{parameter: value}) for value in values]
+        first = models[0]
+        if first.learns_kernel:
+            return [model.fit(X, y, sample_weight) for model in models]
         for model in models:
             model.take_matrices_from(self._matrices)._check_parameters()
-        first = models[0]
         X, data, _ = first._prepare(X, y, sample_weight)
         models[1:] = [copy.copy(first).set_params(**model.get_params(deep=False)) for model in models[1:]]
         merged = MergedRows(first, X, data)

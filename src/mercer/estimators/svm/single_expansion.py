@@ -250,7 +250,7 @@ def check_cost(model: TubeModel) -> None:
     advice = ""
     if isinstance(model.C, float) and np.isposinf(model.C):
         advice = "Use a large C, such as 1e6, for residuals that are almost all inside the tube."
-    or_word = ", or 'cv'" if isinstance(model.C, str) and hasattr(model, "_left_open") else ""
+    or_word = ", or 'cv'" if isinstance(model.C, str) and hasattr(model, "_choice") else ""
     require_number(model, "C", f"a finite number above 0{or_word}", lambda value: 0 < value < np.inf, advice)
 
 
