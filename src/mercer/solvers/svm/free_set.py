@@ -83,7 +83,7 @@ def solution_by_free_sets(
     Returns
     -------
     ndarray of shape (m,) or None
-        None where the sets do not settle.
+        None where the sets do not settle, or no weight is free.
 
     References
     ----------
@@ -92,9 +92,9 @@ def solution_by_free_sets(
     Examples
     --------
     >>> K, y = np.eye(2), np.array([1.0, -1.0])
-    >>> box = np.array([0.0, -0.5]), np.array([0.5, 0.0])
-    >>> solution_by_free_sets(K, y, np.array([0.1, -0.1]), *box, np.ones((2, 1)))
-    array([ 0.5, -0.5])
+    >>> box = np.array([0.0, -2.0]), np.array([2.0, 0.0])
+    >>> solution_by_free_sets(K, y, np.array([0.1, -0.1]), *box, np.ones((2, 1))).round(6)
+    array([ 1., -1.])
     """
     totals, residual = A.T @ beta, linear - K @ beta
     free = (beta > lower) & (beta < upper)
