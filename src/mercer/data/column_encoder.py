@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError
-from mercer._types import Vector
+from mercer._types import Matrix, Vector
 from mercer.data.column_features import CategoryColumn, DateColumn, Missing, NumberColumn, TextColumn
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
@@ -135,6 +135,23 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         """The group of each feature; features of a group share their length scale."""
         widths = [width for encoder in self.columns_ for width in encoder.groups]
         return np.repeat(np.arange(len(widths)), widths) if sum(widths) else np.zeros(1, np.intp)
+
+    @property
+    def gaps_(self) -> list[int]:
+        """Positions of the features that are 1 where an entry is missing, one for each column with gaps in training."""
+        ends = np.cumsum([sum(encoder.groups) for encoder in self.columns_])
+        return [
+            int(end) - sum(encoder.groups) + encoder.gap
+            for end, encoder in zip(ends, self.columns_, strict=True)
+            if encoder.gap is not None
+        ]
+
+    def missing(self, features: Any) -> Matrix:
+        """Of encoded rows, (n, g): where an entry is missing, for each column with gaps in training."""
+        if isinstance(features, MixedRows):
+            columns = [features.columns[gap] for gap in self.gaps_]
+            return np.column_stack(columns) if columns else np.zeros((len(features), 0))
+        return np.asarray(features[:, self.gaps_])
 
 
 def read_columns(X: Any) -> Iterator[Column]:

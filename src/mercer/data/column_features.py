@@ -27,6 +27,8 @@ _FARTHEST = 2.5
 _KNOTS = 1000
 # Values of a column of categories with indicators of their own, each in at least so many rows.
 _MOST_VALUES, _LEAST_ROWS = 50, 2
+# The category of missing entries.
+_NO_VALUE = "(missing)"
 _DAY, _YEAR = 86_400.0, 365.2425 * 86_400.0
 # Days that dates must span before their season, and before their weekday, says something.
 _SEASONS, _WEEKS = 180.0, 7.0
@@ -79,6 +81,11 @@ class NumberColumn:
     @property
     def groups(self) -> tuple[int, ...]:
         return (1,) * (bool(len(self.values)) + self.gaps)
+
+    @property
+    def gap(self) -> int | None:
+        """The feature that is 1 where an entry is missing."""
+        return int(len(self.values) > 0) if self.gaps else None
 
     def encode(self, values: Vector, missing: Missing) -> Matrix:
         features = []
@@ -133,6 +140,11 @@ class CategoryColumn:
     def groups(self) -> tuple[int, ...]:
         return (len(self.values) + 1,) if self.values else ()
 
+    @property
+    def gap(self) -> int | None:
+        """The feature that is 1 where an entry is missing."""
+        return self.values.index(_NO_VALUE) if _NO_VALUE in self.values else None
+
     def encode(self, values: NDArray[np.object_], missing: Missing) -> Matrix:
         if not self.values:
             return np.empty((len(values), 0))
@@ -177,6 +189,11 @@ class DateColumn:
         widths = {"season": 2, "weekday": 7, "time": 2}
         return (*self.number.groups, *(widths[part] for part in self.parts))
 
+    @property
+    def gap(self) -> int | None:
+        """The feature that is 1 where an entry is missing."""
+        return self.number.gap
+
     def encode(self, values: Vector, missing: Missing) -> Matrix:
         features = [self.number.encode(values, missing)]
         known = np.where(missing, 0.0, values)
@@ -196,12 +213,13 @@ class TextColumn:
     """Text, which a string kernel compares; a missing entry is the empty text."""
 
     groups: ClassVar[tuple[int, ...]] = ()
+    gap: ClassVar[None] = None
 
     def texts(self, values: NDArray[np.object_], missing: Missing) -> list[str]:
         return _labels(values, missing, "")
 
 
-def _labels(values: NDArray[np.object_], missing: Missing, no_value: str = "(missing)") -> list[str]:
+def _labels(values: NDArray[np.object_], missing: Missing, no_value: str = _NO_VALUE) -> list[str]:
     """Entries as text; the same number is the same text, whatever its type."""
     return [no_value if gap else _label(value) for value, gap in zip(values, missing, strict=True)]
 

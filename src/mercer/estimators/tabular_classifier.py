@@ -62,6 +62,8 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         The learnt kernel, on encoded rows.
     noise_ : float
         Variance of the noise of the targets in the search, as a share of their variance.
+    gap_noise_ : ndarray of shape (g,)
+        For each column with missing values, the variance that the search gave to a row without a value there.
     relevance_ : ndarray of shape (n_features_in_,)
         For each column, the share of the variance of the decision values f that is lost without it:
         :math:`\mathrm E (f(x) - f(x'))^2 / (2 \operatorname{Var} f)`, where x' is x with that column from another row.

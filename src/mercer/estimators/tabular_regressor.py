@@ -40,7 +40,8 @@ class TabularRegressor(RegressorMixin, TabularModel):
 
     All parameters maximise the evidence. Numbers are mapped to normal scores, categories become indicators that share
     a length scale, dates a number with season, weekday and time of day, and text is compared by a string kernel.
-    Missing values need no treatment: they have an indicator of their own.
+    Missing values need no treatment: they have an indicator of their own, and the rows without one have a
+    noise of their own, so that predictions for them are as uncertain as such rows were in training.
 
     Parameters
     ----------
@@ -70,6 +71,8 @@ class TabularRegressor(RegressorMixin, TabularModel):
         The learnt kernel, on encoded rows.
     noise_ : float
         Variance of the noise of a row of weight 1, as a share of that of y.
+    gap_noise_ : ndarray of shape (g,)
+        For each column with missing values, the variance that a row without a value there has in addition.
     target_mean_, target_scale_ : float
         Mean and standard deviation of y; the process learns y on this scale.
     relevance_ : ndarray of shape (n_features_in_,)
@@ -204,14 +207,18 @@ class TabularRegressor(RegressorMixin, TabularModel):
         self, kernel: Kernel, features: Any, targets: Vector, rows: Positions, weights: Vector | None
     ) -> GaussianProcessRegressor:
         """The process given some rows."""
-        alpha: Any = self._variance if weights is None else self._variance / weights[rows]
+        alpha: Any = self._variances(features[rows])
+        if weights is not None:
+            alpha = alpha / weights[rows]
+        elif not self.gap_noise_.any():
+            alpha = self.noise_ + _NUGGET
         model = GaussianProcessRegressor(kernel, alpha=alpha, optimizer=None, n_jobs=self.n_jobs)
         return model.fit(features[rows], targets[rows])
 
-    @property
-    def _variance(self) -> float:
-        """Of the noise of a row of weight 1, with what keeps the covariance matrix regular."""
-        return self.noise_ + _NUGGET
+    def _variances(self, features: Any) -> Vector:
+        """Of the noise of encoded rows of weight 1, with what keeps the covariance matrix regular."""
+        of_gaps = self.encoder_.missing(features) @ self.gap_noise_
+        return np.asarray(self.noise_ + _NUGGET + of_gaps)
 
     def _left_out_errors(self, features: Any, targets: Vector, rows: Positions, weights: Vector | None) -> Vector:
         """Sorted errors of rows that are left out, in this process or, of many rows, in one of a part of them."""
@@ -223,7 +230,7 @@ class TabularRegressor(RegressorMixin, TabularModel):
         if weights is None:
             return np.sort((y - mean) / np.sqrt(variance))
         # Of a row of weight w, one repetition is left out, and w - 1 of them stay.
-        counts, noise = weights[some], self._variance
+        counts, noise = weights[some], self._variances(features[some])
         own = np.maximum(variance - noise / counts, np.finfo(float).tiny)
         precision = 1.0 / own + np.maximum(counts - 1.0, 0.0) / noise
         mean = (mean / own + np.maximum(counts - 1.0, 0.0) / noise * y) / precision
@@ -248,7 +255,7 @@ class TabularRegressor(RegressorMixin, TabularModel):
         if not return_std:
             return self.target_mean_ + self.target_scale_ * self.model_.predict(features)
         mean, std = self.model_.predict(features, return_std=True, observation=False)
-        std = np.sqrt(np.square(std) + self._variance)
+        std = np.sqrt(np.square(std) + self._variances(features))
         return self.target_mean_ + self.target_scale_ * mean, self.target_scale_ * std
 
     def predict_quantiles(self, X: RowsLike, quantiles: ArrayLike = (0.05, 0.5, 0.95)) -> Matrix:

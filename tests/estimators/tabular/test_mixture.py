@@ -9,8 +9,8 @@ from scipy.stats import norm
 
 from mercer.data.columns import MixedRows
 from mercer.data.strings import Strings
-from mercer.estimators.gaussian.covariance import KernelCovariance, TiedCovariance
-from mercer.estimators.tabular.mixture import Mixture, learn, relevance
+from mercer.estimators.gaussian.covariance import KernelCovariance, NoisyCovariance, TiedCovariance
+from mercer.estimators.tabular.mixture import Mixture, Repeats, learn, relevance
 from mercer.solvers.gaussian.regression import GaussianRegression, Objective
 
 RNG = np.random.default_rng(0)
@@ -114,6 +114,34 @@ def test_the_evidence_with_weights_is_that_of_repeated_rows() -> None:
     search = learn(mixture, mixture.start, X, Y, weights=counts.astype(float), least_noise=0.01).search
     evidence = Objective(problem(mixture, X[rows], Y[rows])).value(search.theta) + mixture.log_prior(search.theta)[0]
     assert search.value - 0.5 * (counts.sum() - 60) * np.log(2 * np.pi) == pytest.approx(evidence, abs=1e-3)
+
+
+@pytest.mark.parametrize("weights", [None, RNG.integers(1, 4, 60).astype(float)])
+def test_the_gradient_with_noise_of_gaps(weights: np.ndarray | None) -> None:
+    mixture, missing = Mixture.of(np.arange(3), gaps=2), (RNG.uniform(size=(60, 2)) < 0.3).astype(float)
+    covariance = NoisyCovariance(TiedCovariance(KernelCovariance(mixture.kernel, X), mixture.places), missing)
+    objective = Objective(GaussianRegression(covariance, Y, np.full(60, 1e-8), free_noise=True))
+    prior = mixture.log_prior if weights is None else Repeats(mixture, weights, missing, 1)
+    theta = mixture.start + 0.1 * RNG.normal(size=11)
+    for function in (objective, prior):
+        expected = approx_fprime(theta, lambda t, function=function: function(t)[0], 1e-6)
+        np.testing.assert_allclose(function(theta)[1], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_rows_with_gaps_have_a_noise_of_their_own() -> None:
+    missing = np.zeros((60, 1))
+    missing[::3] = 1.0
+    targets = np.sin(X[:, :1]) + np.where(missing, 1.5, 0.05) * np.random.default_rng(5).normal(size=(60, 1))
+    scale = targets.std()
+    mixture = Mixture.of(np.arange(3), gaps=1)
+    learned = learn(mixture, mixture.start, X, (targets - targets.mean()) / scale, missing=missing)
+    assert learned.noise * scale**2 < 0.2**2 and 0.8 < np.sqrt(learned.gap_noise[0]) * scale < 2.5
+
+
+def test_many_columns_with_gaps_share_their_noise() -> None:
+    mixture, missing = Mixture.of(np.arange(3), gaps=12), (RNG.uniform(size=(60, 12)) < 0.1).astype(float)
+    learned = learn(mixture, mixture.start, X, Y, missing=missing)
+    assert mixture.noises == 1 and len(set(learned.gap_noise)) == 1 and len(learned.gap_noise) == 12
 
 
 def test_the_noise_is_at_least_what_is_given() -> None:

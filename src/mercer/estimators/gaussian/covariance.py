@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._types import Array, Positions, Vector
+from mercer._types import Array, Matrix, Positions, Vector
 from mercer.engine.tiles import Fill
 from mercer.kernels import Kernel
 from mercer.kernels.inputs import Rows
@@ -139,3 +139,49 @@ class ScaledCovariance:
             out *= self.factors[columns]
 
         return self.inner.pullback(theta, scaled)
+
+
+# Rows of a block of weights whose diagonal is read.
+_BLOCK = 64
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyCovariance:
+    r"""``A + diag(shares @ v)`` for a covariance A; the last parameters are the logarithms of v, ``shares`` is (n, g).
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF
+    >>> covariance = NoisyCovariance(KernelCovariance(RBF(1.0), np.array([[0.0], [2.0]])), np.array([[0.0], [1.0]]))
+    >>> out = np.empty((2, 2))
+    >>> covariance.matrix(np.log([2.0, 0.5]), out)
+    >>> out.round(4).tolist()
+    [[1.0, 0.6065], [0.6065, 1.5]]
+    """
+
+    inner: KernelCovariance | TiedCovariance | ScaledCovariance
+    shares: Matrix
+
+    @property
+    def n(self) -> int:
+        return self.inner.n
+
+    @property
+    def size(self) -> int:
+        return self.inner.size + self.shares.shape[1]
+
+    def matrix(self, theta: Vector, out: Array) -> None:
+        own = self.inner.size
+        self.inner.matrix(theta[:own], out)
+        out.flat[:: self.n + 1] += self.shares @ np.exp(theta[own:])
+
+    def pullback(self, theta: Vector, weigh: Fill) -> Array:
+        own = self.inner.size
+        slopes = self.inner.pullback(theta[:own], weigh)
+        diagonal = np.empty(self.n)
+        for begin in range(0, self.n, _BLOCK):
+            rows = slice(begin, min(begin + _BLOCK, self.n))
+            block = np.empty((rows.stop - begin,) * 2)
+            weigh(rows, rows, block)
+            diagonal[rows] = np.diagonal(block)
+        return np.concatenate([slopes, np.exp(theta[own:]) * (diagonal @ self.shares)])

@@ -80,6 +80,7 @@ class TabularModel(BaseEstimator, OneBlasThread):
             "n_rows_": Count(least=1),
             "relevance_": Floats("d", least=0),
             "noise_": Number(least=0),
+            "gap_noise_": Floats("g", least=0),
             "search_": Is(Search),
             "certificate_": Is(Certificate),
         },
@@ -91,6 +92,7 @@ class TabularModel(BaseEstimator, OneBlasThread):
                 lambda m: len(m.encoder_.sources_) + len(m.encoder_.texts_) == m.model_.n_features_in_,
             ),
             ("the encoding has other columns", lambda m: len(m.encoder_.columns_) == m.n_features_in_),
+            ("the encoding has other gaps than the noise", lambda m: len(m.encoder_.gaps_) == len(m.gap_noise_)),
         ),
     )
 
@@ -111,11 +113,10 @@ class TabularModel(BaseEstimator, OneBlasThread):
         with advised():
             # A data frame without columns has no common type of them, which is asked for first.
             given = np.empty((len(X), 0)) if hasattr(X, "columns") and not len(X.columns) else X
-            if hasattr(X, "select_dtypes"):
-                # Differences of time have no common type with numbers in old versions of NumPy.
-                given = (
-                    X.astype(dict.fromkeys(X.select_dtypes("timedelta").columns, object)) if len(X.columns) else given
-                )
+            if hasattr(X, "select_dtypes") and len(X.columns):
+                # Dates and differences of time have no common type with numbers.
+                times = X.select_dtypes(["datetime", "datetimetz", "timedelta"]).columns
+                given = X.astype(dict.fromkeys(times, object))
             checked = check_array(given, dtype=None, ensure_all_finite="allow-nan", estimator=self, input_name="X")
             check_feature_names(self, X, reset=reset)
             check_n_features(self, checked, reset=reset)
@@ -163,9 +164,9 @@ class TabularModel(BaseEstimator, OneBlasThread):
 
     def _learn(self, features: Any, targets: Matrix, rows: Positions, weights: Vector | None) -> Learned:
         """The kernel, by at most ``search_rows`` of the rows; sets what is reported of it."""
-        mixture = Mixture.of(
-            self.encoder_.groups_, len(self.encoder_.texts_), self._deviation(int(self.encoder_.groups_[-1]) + 1)
-        )
+        encoder = self.encoder_
+        deviation = self._deviation(int(encoder.groups_[-1]) + 1)
+        mixture = Mixture.of(encoder.groups_, len(encoder.texts_), deviation, len(encoder.gaps_))
         few = np.sort(rows[: self.search_rows])
         start = mixture.start
         previous = vars(self).get("search_") if self.warm_start else None
@@ -174,9 +175,17 @@ class TabularModel(BaseEstimator, OneBlasThread):
             start = previous.theta
         counts = None if weights is None else weights[few]
         learned = learn(
-            mixture, start, features[few], targets[few], self.n_jobs, weights=counts, least_noise=self._least_noise
+            mixture,
+            start,
+            features[few],
+            targets[few],
+            self.n_jobs,
+            weights=counts,
+            missing=encoder.missing(features[few]),
+            least_noise=self._least_noise,
         )
-        self.n_rows_, self.noise_, self.search_ = len(rows), learned.noise, learned.search
+        self.n_rows_, self.search_ = len(rows), learned.search
+        self.noise_, self.gap_noise_ = learned.noise, learned.gap_noise
         return learned
 
     def _relevance(self, function: Callable[[Any], Vector], features: Any, random: np.random.RandomState) -> Vector:

@@ -5,7 +5,8 @@ r"""The kernel of a table and its parameters, learnt by the evidence.
 
 The first term, a Matern kernel of order 5/2, is smooth across columns. The second is a product of one-dimensional
 exponentials, whose functions are rough along single columns, as those of trees are. The evidence weighs the terms and
-takes columns out of each of them.
+takes columns out of each of them. What a missing entry would have told is noise: each column with gaps has a variance
+that the rows without an entry there have in addition.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 
 from mercer._types import Integers, Matrix, Positions, Vector
 from mercer.data.columns import MixedRows
-from mercer.estimators.gaussian.covariance import KernelCovariance, ScaledCovariance, TiedCovariance
+from mercer.estimators.gaussian.covariance import KernelCovariance, NoisyCovariance, ScaledCovariance, TiedCovariance
 from mercer.kernels import Kernel, Laplacian, Matern, Spectrum
 from mercer.solvers.gaussian.regression import GaussianRegression, Objective
 from mercer.solvers.gaussian.search import MultiStart, Search
@@ -33,6 +34,8 @@ _SMOOTH_GROWTH, _ROUGH_GROWTH = 0.9, 0.8
 _SCALE_BOUNDS, _SHARE_BOUNDS, _NOISE_BOUNDS = (0.05, 1e3), (1e-3, 1e3), (1e-6, 10.0)
 # Above so many groups of features there is one length scale a term: one a group would fit noise.
 _MOST_SCALES = 100
+# Above so many columns with gaps there is one variance of their noise.
+_MOST_GAPS = 10
 # A known variance for each row, so that repeated rows do not make the covariance singular.
 _NUGGET = 1e-8
 # The search ends when five steps together gain less than a nat.
@@ -54,15 +57,20 @@ class Mixture:
         The number of each among those that differ.
     deviation : float, default=0.5
         The prior: the standard deviation of the logarithms of the length scales of a term around their mean.
+    gaps : int, default=0
+        Columns with missing entries.
     """
 
     kernel: Kernel
     places: Positions
     deviation: float = 0.5
+    gaps: int = 0
 
     @classmethod
-    def of(cls, groups: Integers, texts: int = 0, deviation: float = 0.5) -> Mixture:
+    def of(cls, groups: Integers, texts: int = 0, deviation: float = 0.5, gaps: int = 0) -> Mixture:
         """The mixture for features in ``groups`` (p,), which share a length scale, and for columns of text after them.
+
+        In ``gaps`` columns entries are missing.
 
         Examples
         --------
@@ -83,13 +91,18 @@ class Mixture:
         kernel = functools.reduce(operator.add, terms)
         keys = [re.sub(r"\[(\d+)\]$", lambda entry: f"[{groups[int(entry[1])]}]", p.name) for p in kernel.parameters]
         numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-        return cls(kernel, np.array([numbers[key] for key in keys]), deviation)
+        return cls(kernel, np.array([numbers[key] for key in keys]), deviation, gaps)
 
     @property
     def start(self) -> Vector:
-        """The parameters that differ, and the noise, as logarithms."""
+        """The parameters that differ, the noise of gaps, and that of all rows, as logarithms."""
         first = np.unique(self.places, return_index=True)[1]
-        return np.append(self.kernel.theta[first], np.log(_NOISE))
+        return np.append(self.kernel.theta[first], np.full(self.noises + 1, np.log(_NOISE)))
+
+    @property
+    def noises(self) -> int:
+        """Variances of the noise of gaps."""
+        return self.gaps if self.gaps <= _MOST_GAPS else 1
 
     @property
     def names(self) -> list[str]:
@@ -101,7 +114,7 @@ class Mixture:
     def bounds(self) -> Matrix:
         """Bounds of the parameters that differ, and of the noise."""
         pairs = [_SCALE_BOUNDS if "length_scale" in name else _SHARE_BOUNDS for name in self.names]
-        return np.log([*pairs, _NOISE_BOUNDS])
+        return np.log([*pairs, *[_NOISE_BOUNDS] * (self.noises + 1)])
 
     def log_prior(self, theta: Vector) -> tuple[float, Vector]:
         """The log density, but for a constant, of the length scales of each term around their geometric mean.
@@ -119,13 +132,42 @@ class Mixture:
         return value, gradient
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Learned:
-    """The kernel with learnt parameters, the variance of the noise, and the search."""
+    """The kernel with learnt parameters, the variance of the noise of a row, and the search.
+
+    ``gap_noise`` has the variance that a missing entry adds, for each column with gaps.
+    """
 
     kernel: Kernel
     noise: float
     search: Search
+    gap_noise: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class Repeats:
+    r"""Rows (n,) of weight w that count as w rows of equal targets: a factor of the evidence, and the prior.
+
+    A row has the noise :math:`v_i = \sigma^2 + \sum_g \text{shares}_{ig} v_g`, and the factor is
+    :math:`\prod_i v_i^{(1 - w_i) t / 2}` for t targets.
+    """
+
+    mixture: Mixture
+    weights: Vector
+    shares: Matrix
+    targets: int
+
+    def __call__(self, theta: Vector) -> tuple[float, Vector]:
+        """The logarithm of the factor and the prior, and its gradient."""
+        value, gradient = self.mixture.log_prior(theta)
+        own = len(theta) - self.shares.shape[1] - 1
+        variances = np.exp(theta[own:])
+        shares = np.column_stack([self.shares, np.ones(len(self.weights))])
+        noise = shares @ variances
+        repeated = 0.5 * self.targets * (self.weights - 1.0)
+        gradient[own:] -= (repeated / noise) @ shares * variances
+        return value - float(repeated @ np.log(noise)), gradient
 
 
 def learn(
@@ -136,32 +178,34 @@ def learn(
     n_jobs: int | None = None,
     *,
     weights: Vector | None = None,
+    missing: Matrix | None = None,
     least_noise: float = 0.0,
 ) -> Learned:
     r"""Maximise the evidence of centred targets (n, t) of variance 1, summed over the targets, plus the log prior.
 
-    A row of weight w counts as w rows of independent noise: its target is their mean, and the evidence has a factor
-    of :math:`\sigma^{1 - w}` more, for targets that do not differ. :math:`\sigma^2` is at least ``least_noise``.
+    A row of weight w counts as w rows of independent noise, whose target is their mean; see :class:`Repeats`.
+    ``missing`` (n, g) is 1 where an entry is missing in a column with gaps. :math:`\sigma^2` is at least
+    ``least_noise``.
     """
     covariance: Any = TiedCovariance(KernelCovariance(mixture.kernel, rows, n_jobs), mixture.places)
-    log_prior = mixture.log_prior
+    missing = np.zeros((len(targets), 0)) if missing is None else missing
+    # Of many columns with gaps, all have one variance.
+    shares = missing if mixture.noises == mixture.gaps else missing.sum(axis=1, keepdims=True)
+    log_prior: Callable[[Vector], tuple[float, Vector]] = mixture.log_prior
     if weights is not None:
         factors = np.sqrt(weights)
         covariance, targets = ScaledCovariance(covariance, factors), factors[:, None] * targets
-        repeated = 0.5 * targets.shape[1] * float((weights - 1.0).sum())
-
-        def log_prior(theta: Vector) -> tuple[float, Vector]:
-            value, gradient = mixture.log_prior(theta)
-            gradient[-1] -= repeated
-            return value - repeated * float(theta[-1]), gradient
-
+        log_prior = Repeats(mixture, weights, shares, targets.shape[1])
+    if mixture.noises:
+        covariance = NoisyCovariance(covariance, shares)
     bounds = mixture.bounds
     bounds[-1, 0] = max(bounds[-1, 0], np.log(max(least_noise, _NOISE_BOUNDS[0])))
     problem = GaussianRegression(covariance, targets, np.full(len(targets), _NUGGET), free_noise=True)
     objective = Objective(problem, n_jobs=n_jobs)
     search = MultiStart(gain=_GAIN, n_jobs=n_jobs).maximise(objective, start, bounds, log_prior)
     theta, noise = problem.split(search.theta)
-    return Learned(mixture.kernel.with_theta(theta[mixture.places]), noise, search)
+    of_gaps = np.resize(np.exp(theta[len(theta) - mixture.noises :]), mixture.gaps)
+    return Learned(mixture.kernel.with_theta(theta[mixture.places]), noise, search, of_gaps)
 
 
 def relevance(
