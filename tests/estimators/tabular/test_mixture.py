@@ -10,7 +10,7 @@ from scipy.stats import norm
 from mercer.data.columns import MixedRows
 from mercer.data.strings import Strings
 from mercer.estimators.gaussian.covariance import KernelCovariance, NoisyCovariance, TiedCovariance
-from mercer.estimators.tabular.mixture import Mixture, Repeats, learn, relevance
+from mercer.estimators.tabular.mixture import Mixture, Repeats, RowNoise, learn, relevance
 from mercer.solvers.gaussian.regression import GaussianRegression, Objective
 
 RNG = np.random.default_rng(0)
@@ -64,7 +64,7 @@ def test_texts_have_terms_of_their_own() -> None:
     mixture = Mixture.of(np.array([0, 1]), 1)
     assert mixture.kernel(rows[:4]).shape == (4, 4)
     assert len(mixture.start) == len(mixture.bounds) == 3 + 3 + 1 + 1
-    learned = learn(mixture, mixture.start, rows, Y)
+    learned = learn(mixture, mixture.start, rows, Y, RowNoise())
     assert learned.search.value > Objective(problem(mixture, rows, Y)).value(mixture.start)
 
 
@@ -75,7 +75,7 @@ def test_many_features_share_a_length_scale() -> None:
 
 def test_the_search_ends_next_to_the_maximum() -> None:
     mixture = Mixture.of(np.arange(3))
-    learned = learn(mixture, mixture.start, X, Y)
+    learned = learn(mixture, mixture.start, X, Y, RowNoise())
     assert learned.noise < 0.1
     objective = Objective(problem(mixture, X, Y))
     random = [mixture.start + RNG.normal(size=len(mixture.start)) for _ in range(30)]
@@ -111,7 +111,7 @@ def test_relevance_of_a_constant_function_is_none() -> None:
 def test_the_evidence_with_weights_is_that_of_repeated_rows() -> None:
     mixture, counts = Mixture.of(np.arange(3)), np.random.default_rng(1).integers(1, 4, 60)
     rows = np.repeat(np.arange(60), counts)
-    search = learn(mixture, mixture.start, X, Y, weights=counts.astype(float), least_noise=0.01).search
+    search = learn(mixture, mixture.start, X, Y, RowNoise(counts.astype(float), least=0.01)).search
     evidence = Objective(problem(mixture, X[rows], Y[rows])).value(search.theta) + mixture.log_prior(search.theta)[0]
     assert search.value - 0.5 * (counts.sum() - 60) * np.log(2 * np.pi) == pytest.approx(evidence, abs=1e-3)
 
@@ -134,17 +134,17 @@ def test_rows_with_gaps_have_a_noise_of_their_own() -> None:
     targets = np.sin(X[:, :1]) + np.where(missing, 1.5, 0.05) * np.random.default_rng(5).normal(size=(60, 1))
     scale = targets.std()
     mixture = Mixture.of(np.arange(3), gaps=1)
-    learned = learn(mixture, mixture.start, X, (targets - targets.mean()) / scale, missing=missing)
+    learned = learn(mixture, mixture.start, X, (targets - targets.mean()) / scale, RowNoise(missing=missing))
     assert learned.noise * scale**2 < 0.2**2 and 0.8 < np.sqrt(learned.gap_noise[0]) * scale < 2.5
 
 
 def test_many_columns_with_gaps_share_their_noise() -> None:
     mixture, missing = Mixture.of(np.arange(3), gaps=12), (RNG.uniform(size=(60, 12)) < 0.1).astype(float)
-    learned = learn(mixture, mixture.start, X, Y, missing=missing)
+    learned = learn(mixture, mixture.start, X, Y, RowNoise(missing=missing))
     assert mixture.noises == 1 and len(set(learned.gap_noise)) == 1 and len(learned.gap_noise) == 12
 
 
 def test_the_noise_is_at_least_what_is_given() -> None:
     mixture = Mixture.of(np.arange(3))
-    assert learn(mixture, mixture.start, X, Y).noise < 0.1
-    assert learn(mixture, mixture.start, X, Y, least_noise=0.2).noise == pytest.approx(0.2)
+    assert learn(mixture, mixture.start, X, Y, RowNoise()).noise < 0.1
+    assert learn(mixture, mixture.start, X, Y, RowNoise(least=0.2)).noise == pytest.approx(0.2)

@@ -27,7 +27,7 @@ from mercer.engine.threads import OneBlasThread
 from mercer.estimators.shared.parameters import require_flags, require_whole
 from mercer.estimators.shared.statements import Jobs
 from mercer.estimators.shared.weights import check_sample_weight
-from mercer.estimators.tabular.mixture import Learned, Mixture, learn, relevance
+from mercer.estimators.tabular.mixture import Learned, Mixture, RowNoise, learn, relevance
 from mercer.estimators.tabular.repeats import merged
 from mercer.kernels import Kernel
 from mercer.solvers.gaussian.search import Search
@@ -174,16 +174,8 @@ class TabularModel(BaseEstimator, OneBlasThread):
         if previous is not None and len(previous.theta) == len(start):
             start = previous.theta
         counts = None if weights is None else weights[few]
-        learned = learn(
-            mixture,
-            start,
-            features[few],
-            targets[few],
-            self.n_jobs,
-            weights=counts,
-            missing=encoder.missing(features[few]),
-            least_noise=self._least_noise,
-        )
+        noise = RowNoise(counts, encoder.missing(features[few]), self._least_noise)
+        learned = learn(mixture, start, features[few], targets[few], noise, self.n_jobs)
         self.n_rows_, self.search_ = len(rows), learned.search
         self.noise_, self.gap_noise_ = learned.noise, learned.gap_noise
         return learned

@@ -146,6 +146,18 @@ class Learned:
 
 
 @dataclass(frozen=True, eq=False)
+class RowNoise:
+    """What is known of the noise of rows: ``weights`` (n,), repetitions of each, or None for 1; ``missing`` (n, g).
+
+    ``missing`` is 1 where an entry is missing in a column with gaps. The variance of a row is at least ``least``.
+    """
+
+    weights: Vector | None = None
+    missing: Matrix | None = None
+    least: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
 class Repeats:
     r"""Rows (n,) of weight w that count as w rows of equal targets: a factor of the evidence, and the prior.
 
@@ -171,24 +183,15 @@ class Repeats:
 
 
 def learn(
-    mixture: Mixture,
-    start: Vector,
-    rows: Any,
-    targets: Matrix,
-    n_jobs: int | None = None,
-    *,
-    weights: Vector | None = None,
-    missing: Matrix | None = None,
-    least_noise: float = 0.0,
+    mixture: Mixture, start: Vector, rows: Any, targets: Matrix, noise: RowNoise, n_jobs: int | None = None
 ) -> Learned:
     r"""Maximise the evidence of centred targets (n, t) of variance 1, summed over the targets, plus the log prior.
 
     A row of weight w counts as w rows of independent noise, whose target is their mean; see :class:`Repeats`.
-    ``missing`` (n, g) is 1 where an entry is missing in a column with gaps. :math:`\sigma^2` is at least
-    ``least_noise``.
     """
+    weights = noise.weights
     covariance: Any = TiedCovariance(KernelCovariance(mixture.kernel, rows, n_jobs), mixture.places)
-    missing = np.zeros((len(targets), 0)) if missing is None else missing
+    missing = np.zeros((len(targets), 0)) if noise.missing is None else noise.missing
     # Of many columns with gaps, all have one variance.
     shares = missing if mixture.noises == mixture.gaps else missing.sum(axis=1, keepdims=True)
     log_prior: Callable[[Vector], tuple[float, Vector]] = mixture.log_prior
@@ -199,13 +202,13 @@ def learn(
     if mixture.noises:
         covariance = NoisyCovariance(covariance, shares)
     bounds = mixture.bounds
-    bounds[-1, 0] = max(bounds[-1, 0], np.log(max(least_noise, _NOISE_BOUNDS[0])))
+    bounds[-1, 0] = max(bounds[-1, 0], np.log(max(noise.least, _NOISE_BOUNDS[0])))
     problem = GaussianRegression(covariance, targets, np.full(len(targets), _NUGGET), free_noise=True)
     objective = Objective(problem, n_jobs=n_jobs)
     search = MultiStart(gain=_GAIN, n_jobs=n_jobs).maximise(objective, start, bounds, log_prior)
-    theta, noise = problem.split(search.theta)
+    theta, variance = problem.split(search.theta)
     of_gaps = np.resize(np.exp(theta[len(theta) - mixture.noises :]), mixture.gaps)
-    return Learned(mixture.kernel.with_theta(theta[mixture.places]), noise, search, of_gaps)
+    return Learned(mixture.kernel.with_theta(theta[mixture.places]), variance, search, of_gaps)
 
 
 def relevance(
