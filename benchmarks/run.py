@@ -1,7 +1,7 @@
-"""All benchmarks, or some: ``python benchmarks/run.py [--write] [name ...]``.
+"""All benchmarks, or some: ``python benchmarks/run.py [--write] [name ...]``, where ``search.ridge`` is one case.
 
 The names are those of the modules beside this file: startup, gram, kernel_ridge, ridge_path, logistic, ordinal, gp,
-uci_gp, gpc, golden, svc, svc_hard, svc_predict, svc_probability, svm_growth, svm_path, svr, precomputed,
+uci_gp, gpc, golden, svc, svc_hard, svc_predict, svc_probability, svm_growth, svm_path, search, svr, precomputed,
 structure, maps, kernel_pca, kernel_kmeans, neighbors, perceptron, strings, online, trees, graphs, series, images,
 tables.
 Prints a table for each; with ``--write`` it also takes the place of that benchmark's last table in RESULTS.md and
@@ -56,12 +56,13 @@ def main(arguments: list[str]) -> int:
     """Run what is asked for; 1 if a demand is not met, 2 if there is no such benchmark."""
     write = "--write" in arguments
     names = [a for a in arguments if not a.startswith("--")] or list(ALL)
-    unknown = [n for n in names if n not in ALL]
+    unknown = [n for n in names if n.partition(".")[0] not in ALL]
     if unknown:
         print(f"no benchmark {unknown[0]!r}; there are {', '.join(ALL)}")
         return 2
     all_met = True
-    for name in names:
+    parts = [part for name in names for part in _parts(name)]
+    for name in parts:
         tell(name)
         section = _measured(name)
         print(as_markdown(section), flush=True)
@@ -69,14 +70,26 @@ def main(arguments: list[str]) -> int:
         # After each, so that what was measured is kept whatever comes next; a benchmark without its data has no rows.
         if write and section.rows:
             sections = read_sections() | {name: section}
-            write_sections({key: sections[key] for key in ALL if key in sections})
+            write_sections({key: sections[key] for key in sorted(sections, key=_place)})
     return 0 if all_met else 1
 
 
+def _parts(name: str) -> list[str]:
+    """The cases of a benchmark that has some, each with a table of its own; or its name."""
+    cases = [] if "." in name else list(getattr(importlib.import_module(name), "PARTS", ()))
+    return [f"{name}.{case}" for case in cases] or [name]
+
+
+def _place(name: str) -> tuple[int, str]:
+    return ALL.index(name.partition(".")[0]), name
+
+
 def _measured(name: str) -> Section:
-    module = importlib.import_module(name)
+    file, _, case = name.partition(".")
+    module = importlib.import_module(file)
+    rows = module.PARTS[case]() if case else module.run()
     command = f"python benchmarks/run.py {name}"
-    return Section(module.TITLE, machine(), str(datetime.date.today()), command, module.run())
+    return Section(module.TITLE, machine(), str(datetime.date.today()), command, rows)
 
 
 if __name__ == "__main__":
