@@ -120,7 +120,7 @@ def _summary(searching: KernelSearchCV, sources: Sequence[str]) -> dict[str, Any
 def _sentence(searching: KernelSearchCV) -> str:
     """How sure it is that the best candidate is the best."""
     if searching.certified_:
-        return "The best candidate is certain, given the folds: the bounds of all others lie below its score."
+        return "The best candidate is certain, given the folds: no upper bound of another one exceeds its score."
     if searching.bounds_reason_:
         return f"Whether the best candidate is certain is not known: {searching.bounds_reason_.rstrip('.')}."
     lower, upper = searching.bounds_[:, 0], searching.bounds_[:, 1]
