@@ -149,3 +149,14 @@ def test_intervals_and_probabilities_of_a_model_that_has_none(capsys):
     ):
         code, _, err = run(capsys, "predict", "t.mercer", "t.csv", *option)
         assert code == 2 and words in refusal(err)
+
+
+def test_the_ends_of_the_narrowest_interval_have_a_column_each(capsys, trips):
+    assert run(capsys, "fit", "trips.csv", "-t", "price", "--drop", "dear", "-o", "m.mercer", "-q")[0] == 0
+    report = run_json(capsys, "predict", "m.mercer", "trips.csv", "--interval", "1e-9")
+    assert {"price 49.99999995%", "price 50.00000005%"} <= report.keys()
+
+
+def test_kinds_that_are_no_dict(capsys, trips):
+    code, _, err = run(capsys, "fit", "trips.csv", "-t", "price", "--set", "kinds=abc")
+    assert code == 2 and "kinds must be a dict" in refusal(err)

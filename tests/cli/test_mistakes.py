@@ -68,7 +68,10 @@ GOOD = [f"{i},{'ab'[i % 2]}" for i in range(20)]
         (["1e200,a", *GOOD], ["line 2, column 'x'", "1e+200", "largest that can be scaled"]),
         (["1,1e200", "2,0.5"], ["'y' is 1e+200 in line 2", "at most 1e+150"]),
         ([f'"1,{i}00",{i % 2}' for i in range(30)], ["line 2, column 'x'", "another notation such as '1,000'"]),
-        ([f"{i + 1}.1.2020,{i % 2}" for i in range(9)] * 3, ["line 2, column 'x'", "dates such as '1.1.2020'"]),
+        (
+            [f"{i + 1}.1.2020,{i % 2}" for i in range(9)] * 3,
+            ["line 2, column 'x'", "dates such as '1.1.2020'", "Write dates as in 2026-01-31"],
+        ),
     ],
 )
 def test_data_that_cannot_be_learned(capsys, tmp_path, rows, words):

@@ -165,3 +165,16 @@ def test_ctrl_c_writes_the_best_so_far(tmp_path):
         process.kill()
     assert process.returncode == 0 and "Traceback" not in err
     assert "interrupted" in " ".join(out.split()) and (tmp_path / "big.mercer").exists()
+
+
+def test_kernels_may_be_named_by_words(capsys, rings):
+    report = run_json(capsys, "tune", *DATA, "--kernel", "rbf", "--kernel", "linear", "--budget", "1", "-o", "m.mercer")
+    assert {row["parameters"]["kernel"] for row in report["search"]["table"]} <= {"rbf", "linear"}
+    assert run(capsys, "predict", "m.mercer", "rings.csv", "-o", "p.csv")[0] == 0
+
+
+def test_a_setting_that_no_candidate_can_be_fitted_with(capsys, rings):
+    code, _, err = run(capsys, "tune", *DATA, "--set", "C=abc", "--budget", "1")
+    assert code == 2
+    assert "SVC cannot be searched with C=abc" in err
+    assert "C must be a number above 0" in err

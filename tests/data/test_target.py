@@ -67,6 +67,8 @@ def test_what_the_user_asks_for_is_taken():
             "'y' holds list values such as '.1.' in line 1; a target is text, booleans or numbers",
         ),
         (["1", "x", "2"], None, "'y' holds text in 1 of 3 rows and numbers in the others; the first is 'x' in line 2"),
+        (["1,100.5", "2,200", "13,000"], None, "numbers in another notation such as '1,100.5' in line 1.*as in 1234.5"),
+        (["5%", "10%"] * 9, "regression", "numbers in another notation such as '5%'"),
         (["x", "y", "2"], "regression", "needs a numeric target.*'x' in line 1.*--task classification"),
         ([0.5, 1.5, 2.0], "classification", "fractions.*--task regression"),
     ],
@@ -78,6 +80,10 @@ def test_targets_that_cannot_be_learned(values, task, words):
 
 def test_numbers_that_came_as_text_are_numbers():
     assert read_target(pd.Series(["1.5", "2"], dtype=object), "y").values.tolist() == [1.5, 2.0]
+
+
+def test_few_shares_that_repeat_are_classes():
+    assert read_target(["5%", "10%", "20%"] * 9, "y").task == "classification"
 
 
 def test_targets_of_new_data_are_matched_with_the_known_classes():

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from mercer._errors import DataError, ParameterError
+from mercer._errors import DataError, MercerError, ParameterError
 from mercer.cli.job import Job
 from mercer.cli.options import FitOptions
 from mercer.data.words import shown
@@ -65,6 +65,12 @@ def search(model: TableModel, job: Job, options: FitOptions, rows: np.ndarray) -
             searching.fit(prepared.rows, prepared.target)
         except ParameterError as error:
             raise ParameterError(str(error).replace("Pass kernels=[...]", "Pass --kernel several times")) from error
+        except ValueError as error:
+            # A value of --set that no candidate can be fitted with.
+            if isinstance(error, MercerError) or not options.settings:
+                raise
+            settings = ", ".join(options.settings)
+            raise ParameterError(f"{type(estimator).__name__} cannot be searched with {settings}: {error}") from error
     best = dict(searching.best_params_)
     if isinstance(best.get("kernel"), Kernel):
         best["kernel"] = by_name(best["kernel"], sources)
@@ -125,6 +131,8 @@ def _sentence(searching: KernelSearchCV) -> str:
         return f"Whether the best candidate is certain is not known: {searching.bounds_reason_.rstrip('.')}."
     lower, upper = searching.bounds_[:, 0], searching.bounds_[:, 1]
     best = searching.best_index_
+    if len(upper) == 1:
+        return "Only one candidate was evaluated, so it is not compared with any other."
     rivals = int((np.delete(upper, best) > lower[best]).sum())
     return (
         f"Given the folds, {rivals} other candidate{'s' if rivals != 1 else ''} may have a score as high as that of "

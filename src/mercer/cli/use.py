@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +163,17 @@ def _uncertainty(table: Table, model: TableModel, options: UseOptions) -> dict[s
         assert options.interval is not None
         levels = [0.5 - options.interval / 2, 0.5 + options.interval / 2]
         ends = model.predict_quantiles(columns, levels, source=table.source, locate=table.locate)
-    return {f"{model.target} {100 * level:g}%": column for level, column in zip(np.round(levels, 9), ends.T)}
+    return {f"{model.target} {name}": column for name, column in zip(_percentages(levels), ends.T, strict=True)}
+
+
+def _percentages(levels: Sequence[float]) -> list[str]:
+    """The levels as percentages that differ, with as few digits as that needs.
+
+    >>> _percentages([0.05, 0.95]), _percentages([0.4999999995, 0.5000000005])
+    (['5%', '95%'], ['49.99999995%', '50.00000005%'])
+    """
+    short = [f"{100 * level:g}%" for level in np.round(levels, 9)]
+    return short if len(set(short)) == len(levels) else [f"{100 * level:.15g}%" for level in levels]
 
 
 def _columns(table: Table, model: TableModel) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -33,6 +33,20 @@ _NO_CATEGORIES = {
     r"[-+]?[$€£¥]?\s*(\d{1,3}([,.' ]\d{3})+([.,]\d+)?|\d+([.,]\d+)?|[.,]\d+)\s*[%$€£¥]?": "numbers in another notation",
     r"\d{4}-\d\d?-\d\d?([T ].*)?|\d\d?[./]\d\d?[./]\d{4}( .*)?": "dates",
 }
+_NOTATION = {
+    "numbers in another notation": "Write numbers with digits and a decimal point alone, as in 1234.5",
+    "dates": "Write dates as in 2026-01-31 for the model auto, turn them into numbers for other models",
+}
+
+
+def in_another_notation(texts: Iterable[str]) -> bool:
+    """Whether all texts are numbers that Mercer does not read as such.
+
+    >>> in_another_notation(["1,100", "5 %"]), in_another_notation(["1,100", "many"])
+    (True, False)
+    """
+    pattern = next(iter(_NO_CATEGORIES))
+    return all(re.fullmatch(pattern, text.strip()) for text in texts)
 
 
 @dataclass(frozen=True)
@@ -318,8 +332,7 @@ def _number_or_category(column: Any, name: str, source: str, locate: Locate) -> 
         if text.size and written.str.fullmatch(pattern).all():
             raise DataError(
                 f"{source}, {locate(int(text[0]))}, column {shown(name)}: the column holds {what} such as "
-                f"{shown(written.iloc[0])}. Write numbers with digits and a decimal point alone, as in 1234.5, or "
-                f"leave the column out with --drop {_shell(name)}."
+                f"{shown(written.iloc[0])}. {_NOTATION[what]}, or leave the column out with --drop {_shell(name)}."
             )
     return "category"
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import DataError
+from mercer.data.schema import in_another_notation
 from mercer.data.table import LARGEST, MISSING, is_number, row_place
 from mercer.data.words import check_task, listing, shown
 
@@ -67,6 +68,12 @@ def read_target(values: Any, name: str, task: str | None = None, locate: Callabl
     kind, why = _task_of(array, different, name)
     if task is not None:
         kind, why = task, f"that was asked for; '{name}' holds {_kind(array)}, {len(different)} different values"
+    quantities = task == "regression" or (task is None and not _are_few(len(different), len(array)))
+    if quantities and array.dtype.kind == "U" and in_another_notation(different.tolist()):
+        raise DataError(
+            f"the target {name!r} holds numbers in another notation such as {shown(array[0])} in {locate(0)}; write "
+            "numbers with digits and a decimal point alone, as in 1234.5."
+        )
     if kind == "regression" and array.dtype.kind == "U":
         row = next((i for i, text in enumerate(array) if not is_number(text)), 0)
         raise DataError(
@@ -187,12 +194,16 @@ def _kind(array: np.ndarray) -> str:
     return "whole numbers" if (array == np.round(array)).all() else "numbers with fractions"
 
 
+def _are_few(count: int, rows: int) -> bool:
+    """Whether so many different values in so many rows are classes."""
+    return count <= 2 or any(count <= most and rows >= each * count for most, each in _FEW_VALUES)
+
+
 def _task_of(array: np.ndarray, different: np.ndarray, name: str) -> tuple[str, str]:
     kind, count = _kind(array), len(different)
     why = f"'{name}' holds {kind}, {count} different value{'s' if count != 1 else ''}"
     if kind in ("text", "booleans"):
         return "classification", why
-    few = count <= 2 or any(count <= most and len(array) >= rows * count for most, rows in _FEW_VALUES)
-    if kind == "whole numbers" and few:
+    if kind == "whole numbers" and _are_few(count, len(array)):
         return "classification", f"{why} in {len(array)} rows"
     return "regression", f"{why} in {len(array)} rows"

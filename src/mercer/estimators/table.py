@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -200,7 +201,10 @@ class TableModel(BaseEstimator):
                     f"{type(self.estimator).__name__} compares numbers, categories, dates and text, and the column "
                     f"{name!r} holds a {role}; leave it out, or choose another model."
                 )
-        return RawTable({**(self.estimator.kinds or {}), **(self.roles or {})} or None)
+        kinds = self.estimator.kinds
+        if kinds is not None and not isinstance(kinds, Mapping):
+            return RawTable(kinds)
+        return RawTable({**(kinds or {}), **(self.roles or {})} or None)
 
     def _unfitted(self) -> Any:
         """A copy of the estimator; with ``warm_start`` the one of the previous fit, if it reads tables."""

@@ -167,6 +167,9 @@ def by_position(kernel: Any, sources: list[str]) -> Any:
     DataError
         If the kernel names a column that the model does not use.
     """
+    if not isinstance(kernel, Kernel):
+        # A word such as "rbf" names no columns.
+        return kernel
     # Members of bags have columns of their own.
     children = () if isinstance(kernel, ObjectKernel) else kernel.children()
     if children:
