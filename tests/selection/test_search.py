@@ -16,7 +16,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, make_scorer
-from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedKFold, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
@@ -557,3 +557,15 @@ def test_a_newton_method_that_reaches_its_limit_starts_from_scratch() -> None:
     A, b = curve(60)
     ours, _ = both(GridSearchCV(huber, {"alpha": [0.1, 1.0], "max_iter": [1, -1]}, cv=THREE), A, b)
     assert "3 paths along alpha" in ours.sharing_
+
+
+def test_copies_of_rows_have_the_offset_of_a_fit_alone() -> None:
+    """With all weights at C, many offsets are optimal; a start from another C leaves rounding next to that bound."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    X = np.repeat(X[:10], 9, axis=0)
+    Cs = [0.03162, 0.1, 0.3162, 1.0, 10.0]
+    search = GridSearchCV(SVC(gamma=2.399), {"C": Cs}, cv=3).fit(X, y)
+    alone = [cross_val_score(SVC(gamma=2.399, C=C), X, y, cv=3).mean() for C in Cs]
+    np.testing.assert_array_equal(search.cv_results_["mean_test_score"], alone)

@@ -25,6 +25,8 @@ BOUNDS = 4
 NEARER = 0.1
 # What is aimed at in units of the rounding of a gradient.
 ABOVE = 4.0
+# A weight as close to its bound as this part of the largest weight is at the bound, as for problems of more rows.
+_AT_BOUND = 1e-12
 # The box of the row that stands for the offset where that is 0.
 _WIDE = 1e150
 EPS = float(np.finfo(np.float64).eps)
@@ -158,22 +160,37 @@ def violation_of(F, beta, lower, upper):
 
 @jit_in_order
 def _offset(F, beta, lower, upper, intercept):
-    """The offset, and the violation of the optimality conditions."""
-    top, bottom, total, free = -np.inf, np.inf, 0.0, 0
+    """The offset, and the violation of the optimality conditions.
+
+    For the offset, a weight within rounding of a bound is at it: as a free one it would decide between many offsets.
+    """
+    low, high = np.array([-np.inf, -np.inf]), np.array([np.inf, np.inf])
+    total, free, largest = 0.0, 0, 0.0
     for r in range(F.shape[0]):
-        rises, falls = beta[r] < upper[r], beta[r] > lower[r]
+        largest = max(largest, abs(beta[r]))
+    for r in range(F.shape[0]):
+        above, below = upper[r] - beta[r], beta[r] - lower[r]
+        rises, falls = above > 0, below > 0
         if rises:
-            top = max(top, F[r])
+            low[0] = max(low[0], F[r])
         if falls:
-            bottom = min(bottom, F[r])
+            high[0] = min(high[0], F[r])
+        rises = rises and above > min(_AT_BOUND * largest, below)
+        falls = falls and below > min(_AT_BOUND * largest, above)
+        if rises:
+            low[1] = max(low[1], F[r])
+        if falls:
+            high[1] = min(high[1], F[r])
         if rises and falls:
             total += F[r]
             free += 1
     if not intercept:
-        return 0.0, max(top, 0.0) - min(bottom, 0.0)
+        return 0.0, max(low[0], 0.0) - min(high[0], 0.0)
+    violation = max(low[0] - high[0], 0.0) if np.isfinite(low[0]) and np.isfinite(high[0]) else 0.0
+    top, bottom = low[1], high[1]
     if not np.isfinite(top) or not np.isfinite(bottom):
-        return (top if np.isfinite(top) else bottom), 0.0
-    return (total / free if free else 0.5 * (top + bottom)), max(top - bottom, 0.0)
+        return (top if np.isfinite(top) else bottom), violation
+    return (total / free if free else 0.5 * (top + bottom)), violation
 
 
 @jit_in_order
