@@ -115,3 +115,10 @@ def test_scikit_learns_checks(model: Any) -> None:
         ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"), "folds"
     )
     check_estimator(model, expected_failed_checks=weights)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "cosine", "additive_chi2", "poly"])
+def test_kernels_of_which_no_gamma_is_chosen(kernel: str) -> None:
+    X, y = np.eye(20), np.arange(20) % 2
+    with pytest.raises(ParameterError, match="gamma='cv' needs a kernel whose gamma can be chosen"):
+        SVC(kernel=kernel, C="cv", gamma="cv").fit(X, y)

@@ -18,6 +18,8 @@ from mercer.data.words import shown
 from mercer.kernels.convert import is_named
 
 _FOLDS = 5
+# Kernels by name of which a search chooses no gamma; of these powers it does with a coef0.
+_WITHOUT_GAMMA, _POLYNOMIAL = ("linear", "cosine", "additive_chi2"), ("poly", "polynomial")
 # Values of the constructors, where the search begins.
 _STARTS = {"C": 1.0, "gamma": "scale", "epsilon": 0.1}
 
@@ -155,6 +157,12 @@ def _check_left_open(model: Any, names: tuple[str, ...]) -> None:
         raise ParameterError(
             f"gamma='cv' is for kernels given by name, but kernel={model.kernel!r} has its own parameters; leave "
             f"gamma out and search them with KernelSearchCV({type(model).__name__}(kernel=...))."
+        )
+    if model.kernel in _WITHOUT_GAMMA or (model.kernel in _POLYNOMIAL and not model.coef0):
+        why = "in which gamma is a factor as C is, unless coef0 differs from 0" if model.kernel in _POLYNOMIAL else ""
+        raise ParameterError(
+            f"gamma='cv' needs a kernel whose gamma can be chosen, and kernel is {model.kernel!r}"
+            f"{f', {why}' if why else ', which has none'}; leave gamma out."
         )
 
 
