@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -243,3 +244,21 @@ def test_contenders_are_tightened_and_others_are_not() -> None:
 @parametrize_with_checks([KernelSearchCV(SVC(), cv=2), KernelSearchCV(KernelRidge(kernel="rbf"), cv=2)])
 def test_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
+
+
+def test_scores_that_are_not_numbers_say_why() -> None:
+    X, y = curve(6)
+    message = r"All \d+ candidates failed:\n.*the score of fold 0 is NaN, with 1 held-out rows"
+    with pytest.warns(UndefinedMetricWarning), pytest.raises(ValueError, match=message):
+        KernelSearchCV(KernelRidge(kernel="rbf"), cv=6).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("cv", "weight", "message"),
+    [([], None, "cv has no folds"), (2, np.ones((40, 1)), "sample_weight must be one number for each row")],
+    ids=["folds", "weights"],
+)
+def test_no_folds_and_columns_of_weights(cv: Any, weight: Any, message: str) -> None:
+    X, y = two_classes(40)
+    with pytest.raises(DataError, match=message):
+        KernelSearchCV(SVC(), cv=cv).fit(X, y, sample_weight=weight)

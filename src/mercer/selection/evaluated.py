@@ -22,6 +22,8 @@ from mercer.selection.shared_fits import SharedFits
 
 Interval = tuple[float, float]
 
+_NO_NAN = "Use folds with more rows of each class, or another scoring: R^2 needs two rows, areas need two classes."
+
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
@@ -190,6 +192,10 @@ class Evaluator:
             score = float(self.scorer(held, rows) if y is None else self.scorer(held, rows, y))
         except Exception as reason:  # As above: a prediction may fail, too.
             return _Scored(error=f"{type(reason).__name__}: {reason}")
+        if np.isnan(score):
+            return _Scored(
+                error=f"the score of fold {fold.number} is NaN, with {len(fold.test)} held-out rows. {_NO_NAN}"
+            )
         try:
             bound = self.bound(held.fitted_, held.rows_, fold, y)
         except Exception as reason:  # The score is right without it, and the search says why there is none.

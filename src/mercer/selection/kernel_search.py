@@ -279,6 +279,8 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         splits = cv.split(X, y, groups)
         folds = tuple(Fold(number, every[train], every[test]) for number, (train, test) in enumerate(splits))
+        if not folds:
+            raise DataError("cv has no folds; pass an iterable with at least one pair of training and test rows.")
         if is_classifier(self.estimator):
             check_classes(y, folds)
             if weight is not None:
@@ -381,6 +383,8 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
 
 def _check_weighted(y: np.ndarray, weight: np.ndarray, folds: Sequence[Fold]) -> None:
     """Raise unless rows with a weight of two classes are in the training part of each fold."""
+    if weight.ndim != 1:
+        raise DataError(f"sample_weight must be one number for each row, but has the shape {weight.shape}.")
     for fold in folds:
         counted = y[fold.train][weight[fold.train] > 0]
         if len(np.unique(counted)) < 2:
