@@ -129,3 +129,16 @@ def test_a_classifier_with_kernels_of_text(tmp_path):
     options = {"kernels": [Spectrum(1), Spectrum(2)], "cv": 2, "log": tmp_path / "t.jsonl"}
     first, second = (KernelSearchCV(SVC(kernel=Spectrum(1)), **options).fit(texts, y) for _ in range(2))
     assert first.best_params_ == second.best_params_
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"scores": ["x"]}, {"scores": [[1.0]]}, {"scores": 1.0}, {"lower": [0.5]}, {"why": None}, {"error": 3}],
+    ids=str,
+)
+def test_a_line_with_other_values_is_damaged(log, change):
+    lines = log.read_bytes().splitlines(keepends=True)
+    lines[2] = json.dumps(json.loads(lines[2]) | change).encode() + b"\n"
+    log.write_bytes(b"".join(lines))
+    with pytest.raises(DataError, match=r"line 3 of the log .* is damaged"):
+        search(log)

@@ -197,9 +197,12 @@ class SearchLog:
         try:
             entry = json.loads(line)
             key = json.dumps({"parameters": entry["parameters"], "tol": entry["tol"]}, sort_keys=True)
-            if not all(isinstance(entry[name], list) for name in _PER_FOLD):
+            if not isinstance(entry["why"], str) or not isinstance(entry["error"], str):
+                raise ValueError("a reason is no text")
+            entry |= {name: _floats(entry[name]) for name in _PER_FOLD}
+            if len({len(entry[name]) for name in _PER_FOLD}) > 1:
                 raise ValueError("a score is missing")
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataError(
                 f"line {number} of the log {self.path} is damaged ({error}). Delete this line, and the candidate is "
                 "evaluated again; or name another file."
@@ -211,8 +214,7 @@ class SearchLog:
         entry = self.known.get(_key(parameters, tol))
         if entry is None or len(entry["scores"]) != folds:
             return None
-        arrays = {name: _floats(entry[name]) for name in _PER_FOLD}
-        return Evaluated(parameters, tol, **arrays, why=str(entry["why"]), error=str(entry["error"]))
+        return Evaluated(parameters, tol, **{name: entry[name] for name in (*_PER_FOLD, "why", "error")})
 
     def write(self, one: Evaluated) -> None:
         """Append a candidate; after the call it survives the end of this process.
