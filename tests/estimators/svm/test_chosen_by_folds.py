@@ -122,3 +122,11 @@ def test_kernels_of_which_no_gamma_is_chosen(kernel: str) -> None:
     X, y = np.eye(20), np.arange(20) % 2
     with pytest.raises(ParameterError, match="gamma='cv' needs a kernel whose gamma can be chosen"):
         SVC(kernel=kernel, C="cv", gamma="cv").fit(X, y)
+
+
+def test_few_targets_have_folds_of_two_rows() -> None:
+    X = np.linspace(-1.0, 1.0, 9)[:, None]
+    assert np.isfinite(SVR(C="cv").fit(X, X[:, 0]).search_.scores).all()
+    assert np.isfinite(SVR(C="cv").fit(X[:4], X[:4, 0]).search_.scores).all()
+    with pytest.raises(DataError, match="'cv' needs at least 4 rows for folds, but there are 3"):
+        SVR(C="cv").fit(X[:3], X[:3, 0])

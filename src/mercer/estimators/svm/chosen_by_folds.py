@@ -167,14 +167,17 @@ def _check_left_open(model: Any, names: tuple[str, ...]) -> None:
 
 
 def _folds(model: Any, y: Any) -> Any:
-    """Folds in random order, which is the same each time; fewer than five where a class has fewer rows."""
+    """Folds in random order, which is the same each time; fewer than five for few rows of a class or few targets."""
     labels = np.asarray(y)
     if labels.ndim != 1:
         return _FOLDS
     if not is_classifier(model):
-        if len(labels) < 2:
-            raise DataError(f"'cv' needs at least 2 rows for folds, but there is {len(labels)} sample; give a number.")
-        return KFold(min(_FOLDS, len(labels)), shuffle=True, random_state=0)
+        # R^2 needs two held-out rows.
+        if len(labels) < 4:
+            raise DataError(
+                f"'cv' needs at least 4 rows for folds, but there are {len(labels)} sample(s); give a number."
+            )
+        return KFold(min(_FOLDS, len(labels) // 2), shuffle=True, random_state=0)
     values, counts = np.unique(labels, return_counts=True)
     if len(values) > 1 and counts.min() < 2:
         raise DataError(
