@@ -349,3 +349,13 @@ def test_gaps_in_a_column_that_matters_are_noise() -> None:
     assert np.sqrt(np.mean(errors[gap] ** 2)) < 1.3 * spread and np.sqrt(np.mean(errors[~gap] ** 2)) < 75
     assert 0.5 < np.std(errors[gap] / std[gap]) < 1.6 and 0.5 < np.std(errors[~gap] / std[~gap]) < 1.6
     assert std[gap].min() > 5 * std[~gap].max()
+
+
+def test_it_is_no_worse_than_the_mean_beside_an_extreme_target() -> None:
+    """The evidence of a function through that target and through the noise of all others may be the largest."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(700, 5))
+    y = X[:, 0] + 0.5 * X[:, 1] - X[:, 2] + 0.5 * rng.standard_t(1, size=700)
+    model = TabularRegressor().fit(X[:200], y[:200])
+    errors, of_mean = np.abs(model.predict(X[200:]) - y[200:]), np.abs(y[:200].mean() - y[200:])
+    assert errors.mean() < 1.1 * of_mean.mean()

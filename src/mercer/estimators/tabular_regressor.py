@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +28,9 @@ from mercer.kernels import Kernel
 _NUGGET = 1e-8
 # Of at most so many rows, errors with each left out calibrate the intervals.
 _LEFT_OUT = 2000
+# Where the process is worse than the mean, its noise is raised to the first share of its variance, and tenfold again up
+# to the last one, where it is almost the mean.
+_RAISED_NOISE, _MOST_NOISE = 0.01, 1e4
 
 
 class TabularRegressor(RegressorMixin, TabularModel):
@@ -70,7 +74,8 @@ class TabularRegressor(RegressorMixin, TabularModel):
     kernel_ : Kernel
         The learnt kernel, on encoded rows.
     noise_ : float
-        Variance of the noise of a row of weight 1, as a share of that of y.
+        Variance of the noise of a row of weight 1, as a share of that of y. Where predictions for rows that are left
+        out were worse than the mean of the others, it is larger than the evidence chose.
     gap_noise_ : ndarray of shape (g,)
         For each column with missing values, the variance that a row without a value there has in addition.
     target_mean_, target_scale_ : float
@@ -197,8 +202,12 @@ class TabularRegressor(RegressorMixin, TabularModel):
             self.target_scale_ = spread if spread > 0 else 1.0
             targets = (y - self.target_mean_) / self.target_scale_
             kernel = self._learn(features, targets[:, None], rows, weights).kernel
-            self.model_ = self._process(kernel, features, targets, np.sort(rows), weights)
-            self.residual_quantiles_ = self._left_out_errors(features, targets, rows, weights)
+            left_out = self._left_out(kernel, features, targets, rows, weights)
+            self.residual_quantiles_ = left_out.standardised()
+            used = np.sort(rows)
+            self.model_ = (
+                left_out.model if len(used) <= _LEFT_OUT else self._process(kernel, features, targets, used, weights)
+            )
             self.relevance_ = self._relevance(self.model_.predict, features, random)
         self.certificate_ = self._certified(len(y), time.perf_counter() - start_time, account.peak)
         return self
@@ -220,21 +229,23 @@ class TabularRegressor(RegressorMixin, TabularModel):
         of_gaps = self.encoder_.missing(features) @ self.gap_noise_
         return np.asarray(self.noise_ + _NUGGET + of_gaps)
 
-    def _left_out_errors(self, features: Any, targets: Vector, rows: Positions, weights: Vector | None) -> Vector:
-        """Sorted errors of rows that are left out, in this process or, of many rows, in one of a part of them."""
-        model, some = self.model_, np.sort(rows[:_LEFT_OUT])
-        if len(rows) > _LEFT_OUT:
-            model = self._process(model.kernel_, features, targets, some, weights)
-        left_out = model.leave_one_out()
-        mean, variance, y = left_out.mean, left_out.variance, targets[some]
-        if weights is None:
-            return np.sort((y - mean) / np.sqrt(variance))
-        # Of a row of weight w, one repetition is left out, and w - 1 of them stay.
-        counts, noise = weights[some], self._variances(features[some])
-        own = np.maximum(variance - noise / counts, np.finfo(float).tiny)
-        precision = 1.0 / own + np.maximum(counts - 1.0, 0.0) / noise
-        mean = (mean / own + np.maximum(counts - 1.0, 0.0) / noise * y) / precision
-        return _repeated((y - mean) / np.sqrt(1.0 / precision + noise), counts)
+    def _left_out(
+        self, kernel: Kernel, features: Any, targets: Vector, rows: Positions, weights: Vector | None
+    ) -> _LeftOutRows:
+        """Predictions for some rows, each left out; sets ``noise_``, so that they are no worse than the mean.
+
+        An extreme target can have the evidence of a function that goes through it, and through the noise of all others.
+        """
+        some = np.sort(rows[:_LEFT_OUT])
+        counts = np.ones(len(some)) if weights is None else weights[some]
+        variance = float(np.mean(kernel.diagonal(features[some])))
+        while True:
+            model = self._process(kernel, features, targets, some, weights)
+            noise = self._variances(features[some])
+            left_out = _LeftOutRows.of(model, targets[some], noise, counts)
+            if left_out.is_better_than_the_mean() or self.noise_ >= _MOST_NOISE * variance:
+                return left_out
+            self.noise_ = max(10.0 * self.noise_, _RAISED_NOISE * variance)
 
     def predict(self, X: RowsLike, return_std: bool = False) -> Any:
         """Return means of new rows, and how sure they are.
@@ -285,6 +296,42 @@ class TabularRegressor(RegressorMixin, TabularModel):
             raise ParameterError(f"quantiles must be numbers between 0 and 1, but are {quantiles!r}.")
         mean, std = self.predict(X, return_std=True)
         return np.asarray(mean[:, None] + std[:, None] * _error_quantiles(self.residual_quantiles_, wanted))
+
+
+@dataclass(frozen=True, eq=False)
+class _LeftOutRows:
+    """Targets y (n,) of weighted rows; mean and variance of each by all others, one of its repetitions left out."""
+
+    model: GaussianProcessRegressor
+    y: Vector
+    mean: Vector
+    variance: Vector
+    counts: Vector
+
+    @classmethod
+    def of(cls, model: GaussianProcessRegressor, y: Vector, noise: Vector, counts: Vector) -> _LeftOutRows:
+        left_out = model.leave_one_out()
+        mean, variance = left_out.mean, left_out.variance
+        if (counts != 1.0).any():
+            # Of a row of weight w, w - 1 repetitions stay.
+            own = np.maximum(variance - noise / counts, np.finfo(float).tiny)
+            others = np.maximum(counts - 1.0, 0.0) / noise
+            precision = 1.0 / own + others
+            mean, variance = (mean / own + others * y) / precision, 1.0 / precision + noise
+        return cls(model, y, mean, variance, counts)
+
+    def standardised(self) -> Vector:
+        """Sorted errors in units of their deviations, each as often as it counts."""
+        errors = (self.y - self.mean) / np.sqrt(self.variance)
+        return np.sort(errors) if (self.counts == 1.0).all() else _repeated(errors, self.counts)
+
+    def is_better_than_the_mean(self) -> bool:
+        """Whether the sum of the sizes of the errors is no larger than for the mean of all others."""
+        total, counts = float(self.counts.sum()), self.counts
+        if total <= 1.0:
+            return True
+        others = (counts @ self.y - self.y) / (total - 1.0)
+        return float(counts @ np.abs(self.y - self.mean)) <= float(counts @ np.abs(self.y - others))
 
 
 def _repeated(errors: Vector, counts: Vector) -> Vector:
