@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -51,6 +52,20 @@ def test_targets_that_cannot_be_learned_raise_before_any_work() -> None:
     y[3] = np.nan
     with pytest.raises(ValueError, match="y contains NaN"):
         KernelSearchCV(SVR()).fit(X, y)
+
+
+def test_a_best_candidate_that_is_worse_than_nothing_is_told() -> None:
+    x = np.r_[np.linspace(-1, 1, 20), 3.0, 3.0]
+    y = np.r_[10 + x[:20], 10.0, 10.0]
+    search = KernelSearchCV(
+        KernelRidge(kernel="linear"), cv=[(np.arange(20), [20, 21])], scoring="neg_mean_absolute_error"
+    )
+    with pytest.warns(MercerWarning, match=r"score -\d\S* in the folds, and predicting the mean of the targets has "):
+        search.fit(x[:, None], y)
+    X, y = two_classes(60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MercerWarning)
+        KernelSearchCV(SVC(), cv=2, scoring="roc_auc").fit(X, y)
 
 
 def test_no_targets() -> None:

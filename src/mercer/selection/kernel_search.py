@@ -22,6 +22,7 @@ from mercer._types import Vector
 from mercer.engine import settings
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.selection.bounds import ScoreBounds
+from mercer.selection.by_nothing import warn_if_by_nothing
 from mercer.selection.candidates import learner_of, with_parameters
 from mercer.selection.evaluated import Evaluated, Evaluator, prefix_of
 from mercer.selection.failures import failures
@@ -175,6 +176,12 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         ------
         DataError, ParameterError
             If there is nothing to search, or an argument is invalid.
+
+        Warns
+        -----
+        MercerWarning
+            If no candidate is better than predictions that know the targets alone, the budget sufficed for one
+            candidate only, the search was interrupted, or candidates failed.
         """
         self._check_parameters()
         budget = TimeBudget(float(self.time_budget))
@@ -206,6 +213,9 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
                 f"{', and fits it to all rows now' if self.refit else ''}.",
                 MercerWarning,
             )
+        elif stop is Stop.exceeded:
+            warn_user(f"KernelSearchCV ended after one candidate. {stop.value}", MercerWarning)
+        warn_if_by_nothing(self.best_score_, self.estimator, scorer, data)
         self.scorer_ = scorer
         if self.refit:
             begin = time.perf_counter()
