@@ -10,32 +10,12 @@ between a run that compiles and one that reads the cache, and with what else ran
 
 from __future__ import annotations
 
-import logging
-
 import numba
-from numba.core import event
+
+import mercer.loops.compilation  # noqa: F401  (it listens)
 
 # No loop is a callback of C code, and each wrapper would be one more copy of the inlined code.
 _OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy", "forceinline": True, "no_cfunc_wrapper": True}
 jit = numba.njit(fastmath={"reassoc", "contract", "arcp", "nsz", "afn"}, **_OPTIONS)
 # For what only holds if sums are taken in the order that is written.
 jit_in_order = numba.njit(fastmath={"contract"}, **_OPTIONS)
-
-
-class _CompilationNotice(event.Listener):
-    """Says once that loops are being compiled, so that the first run's wait is explained."""
-
-    def __init__(self) -> None:
-        self.said = False
-
-    def on_start(self, event: event.Event) -> None:
-        if self.said or not event.data["dispatcher"].py_func.__module__.startswith("mercer."):
-            return
-        self.said = True
-        logging.getLogger("mercer").warning("mercer: compiling loops for this machine; this happens only once")
-
-    def on_end(self, event: event.Event) -> None:
-        """Nothing to say: the results follow."""
-
-
-event.register("numba:compile", _CompilationNotice())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from mercer._errors import MercerWarning
 from mercer._types import Vector
 from mercer.engine import threads
+from mercer.loops.compilation import working_time
 from mercer.selection.candidates import groups_of
 from mercer.selection.fold_rows import Fold, SearchData, take_rows
 from mercer.selection.held_out import CANDIDATE, HeldOut
@@ -185,7 +185,7 @@ class Evaluator:
     def _score(self, held: HeldOut | Exception, fold: Fold) -> _Scored:
         if isinstance(held, Exception):
             return _Scored(error=f"{type(held).__name__}: {held}")
-        begin = time.perf_counter()
+        begin = working_time()
         try:
             y = None if self.data.y is None else take_rows(self.data.y, fold.test)
             rows = np.asarray(fold.test)[:, None]
@@ -200,7 +200,7 @@ class Evaluator:
             bound = self.bound(held.fitted_, held.rows_, fold, y)
         except Exception as reason:  # The score is right without it, and the search says why there is none.
             bound = Bound(why=f"its computation failed: {type(reason).__name__}: {reason}")
-        return _Scored(score, bound, time.perf_counter() - begin)
+        return _Scored(score, bound, working_time() - begin)
 
     def _joined(
         self, number: int, parameters: Mapping[str, Any], tol: float | None, scored: Sequence[_Scored]

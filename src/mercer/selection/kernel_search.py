@@ -68,7 +68,8 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
     scoring : str or callable, optional
         The metric; the ``score`` of the estimator by default.
     time_budget : float, default=60
-        Seconds after which the best candidate so far is taken, its fit to all rows included.
+        Seconds after which the best candidate so far is taken, its fit to all rows included. The time in which loops
+        are compiled, once on a machine, does not count.
     random_state : int, RandomState instance or None, default=None
         Seed of the sample of rows from which ranges are taken. More rows than 400 are sampled.
     refit : bool, default=True

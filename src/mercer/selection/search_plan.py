@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -12,6 +11,7 @@ import numpy as np
 
 from mercer._types import Vector
 from mercer.engine.progress import Progress
+from mercer.loops.compilation import working_time
 from mercer.selection.coarse_to_fine import CoarseToFine
 from mercer.selection.evaluated import Evaluated
 from mercer.selection.ranges import Point, Space
@@ -256,11 +256,11 @@ class SearchPlan:
         return points[:count]
 
     def _evaluate_together(self, space: int, parameters: dict[Point, dict[str, Any]], tol: float | None) -> None:
-        begin = time.perf_counter()
+        begin = working_time()
         made = self.evaluator.evaluate(list(parameters.values()), tol)
         # Those from a log took no time now.
         known = sum(float(np.nansum(one.seconds)) for one in made) / self.pace.threads
-        self.budget.learn(space, list(parameters), tol, max(time.perf_counter() - begin, known))
+        self.budget.learn(space, list(parameters), tol, max(working_time() - begin, known))
         for point, one in zip(parameters, made):
             self._record(space, point, one)
 

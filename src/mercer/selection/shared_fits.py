@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -20,6 +19,7 @@ from mercer.engine import settings, threads
 from mercer.engine.progress import Progress
 from mercer.estimators.shared.weights import kernel_of_fit
 from mercer.kernels import Kernel
+from mercer.loops.compilation import working_time
 from mercer.selection.answers import Answered, ScoredRows
 from mercer.selection.candidates import Group, can_share, learner_of
 from mercer.selection.fold_rows import (
@@ -227,13 +227,13 @@ class SharedFits:
 
     def _fit(self, group: Group, fold: Fold) -> None:
         """Fit all candidates of a group on one fold."""
-        begin = time.perf_counter()
+        begin = working_time()
         made: list[Made | Exception]
         try:
             made = list(self._fit_together(group, fold))
         except Exception as error:
             made = [error] * len(group.numbers)
-        seconds = (time.perf_counter() - begin) / len(group.numbers)
+        seconds = (working_time() - begin) / len(group.numbers)
         with ExitStack() as stack:
             rows = ScoredRows(fold, self._data, len(made) >= _SEVERAL, stack)
             for position, one in enumerate(made):
@@ -243,7 +243,7 @@ class SharedFits:
 
     def _keep(self, group: Group, position: int, fold: Fold, made: Made | Exception, rows: ScoredRows) -> None:
         """Keep the predictions of a fit, or the fit itself where it is not known what will be asked."""
-        key, begin = (group.numbers[position], fold.number), time.perf_counter()
+        key, begin = (group.numbers[position], fold.number), working_time()
         names = self._methods[group]
         if names and not isinstance(made, Exception):
             answers = rows.answers(made, names)
@@ -251,7 +251,7 @@ class SharedFits:
                 again = partial(self._fit_again, group, position, fold)
                 made = Answered(made[0], answers, fold, again).made()
         self._ready[key] = made
-        self.score_seconds[key] = time.perf_counter() - begin
+        self.score_seconds[key] = working_time() - begin
 
     def _fit_again(self, group: Group, position: int, fold: Fold) -> Made:
         """Return a fit that was dropped."""
@@ -296,13 +296,13 @@ class SharedFits:
         room beside shared matrices and other folds may find it now: then there are none from here on.
         """
         for position, number in enumerate(group.numbers):
-            begin = time.perf_counter()
+            begin = working_time()
             made: Made | Exception
             try:
                 made = self._fit_with_room(group, position, fold)
             except Exception as reason:
                 made = reason
-            self.seconds[number, fold.number] = time.perf_counter() - begin
+            self.seconds[number, fold.number] = working_time() - begin
             with ExitStack() as stack:
                 self._keep(group, position, fold, made, ScoredRows(fold, self._data, False, stack))
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from mercer.loops.compilation import working_time
 from mercer.selection.ranges import Point
 
 # Estimates are exceeded by this factor.
@@ -18,7 +18,7 @@ _SHARED = 0.5
 
 @dataclass(eq=False)
 class TimeBudget:
-    """Seconds for a search with its refit, counted from its creation.
+    """Seconds for a search with its refit, counted from its creation without those in which loops are compiled.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class TimeBudget:
     seconds: float
     refit: float = 0.0
     """How long the refit will take."""
-    start: float = field(default_factory=time.perf_counter)
+    start: float = field(default_factory=working_time)
 
     def __post_init__(self) -> None:
         self._seen: list[_Seen] = []
@@ -43,7 +43,7 @@ class TimeBudget:
     @property
     def left(self) -> float:
         """Seconds left."""
-        return self.seconds - (time.perf_counter() - self.start)
+        return self.seconds - (working_time() - self.start)
 
     def learn(self, space: int, points: Sequence[Point], tol: float | None, seconds: float) -> None:
         """Remember how long some candidates took together."""
