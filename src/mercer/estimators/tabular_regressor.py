@@ -44,8 +44,8 @@ class TabularRegressor(RegressorMixin, TabularModel):
 
     All parameters maximise the evidence. Numbers are mapped to normal scores, categories become indicators that share
     a length scale, dates a number with season, weekday and time of day, and text is compared by a string kernel.
-    Missing values need no treatment: they have an indicator of their own, and the rows without one have a
-    noise of their own, so that predictions for them are as uncertain as such rows were in training.
+    Missing values need no treatment: they have an indicator of their own, and rows with gaps have a noise of their own,
+    so that predictions for such rows are as uncertain as they were in training.
 
     Parameters
     ----------

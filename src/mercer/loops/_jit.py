@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import numba
 
-import mercer.loops.compilation  # noqa: F401  (it listens)
+from mercer.loops.compilation import listen
 
 # No loop is a callback of C code, and each wrapper would be one more copy of the inlined code.
 _OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy", "forceinline": True, "no_cfunc_wrapper": True}
 jit = numba.njit(fastmath={"reassoc", "contract", "arcp", "nsz", "afn"}, **_OPTIONS)
 # For what only holds if sums are taken in the order that is written.
 jit_in_order = numba.njit(fastmath={"contract"}, **_OPTIONS)
+
+listen()

@@ -49,7 +49,11 @@ def _is_own(event: event.Event) -> bool:
 
 
 _COMPILATIONS = _Compilations()
-event.register("numba:compile", _COMPILATIONS)
+
+
+def listen() -> None:
+    """Begin to notice compilations."""
+    event.register("numba:compile", _COMPILATIONS)
 
 
 def working_time() -> float:
