@@ -133,7 +133,15 @@ def test_a_classifier_with_kernels_of_text(tmp_path):
 
 @pytest.mark.parametrize(
     "change",
-    [{"scores": ["x"]}, {"scores": [[1.0]]}, {"scores": 1.0}, {"lower": [0.5]}, {"why": None}, {"error": 3}],
+    [
+        {"scores": ["x"]},
+        {"scores": [[1.0]]},
+        {"scores": 1.0},
+        {"lower": [0.5]},
+        {"why": None},
+        {"error": 3},
+        {"scores": [5.0] * 3},
+    ],
     ids=str,
 )
 def test_a_line_with_other_values_is_damaged(log, change):

@@ -28,6 +28,8 @@ from mercer.selection.fold_rows import SearchData
 from mercer.selection.shared_fits import SharedFits
 
 FORMAT, VERSION = "mercer-search-log", 1
+# Of scores beside their bounds.
+_ROUNDING = 1e-9
 _PER_FOLD = ("scores", "lower", "upper", "seconds", "score_seconds")
 # Parameters that change how fast a search is, and no score.
 _WITHOUT_EFFECT = ("n_jobs", "verbose", "memory", "cache_size")
@@ -202,6 +204,7 @@ class SearchLog:
             entry |= {name: _floats(entry[name]) for name in _PER_FOLD}
             if len({len(entry[name]) for name in _PER_FOLD}) > 1:
                 raise ValueError("a score is missing")
+            _check_bounds(*(entry[name] for name in ("scores", "lower", "upper")))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataError(
                 f"line {number} of the log {self.path} is damaged ({error}). Delete this line, and the candidate is "
@@ -279,6 +282,14 @@ def _strange(path: str | Path) -> DataError:
 def _numbers(values: Vector) -> list[float | str | None]:
     """JSON has no NaN and no infinity: None, and the text of the number."""
     return [None if math.isnan(value) else value if math.isfinite(value) else str(value) for value in values.tolist()]
+
+
+def _check_bounds(scores: list[float], lower: list[float], upper: list[float]) -> None:
+    """Raise if a score is outside of its bounds by more than rounding. Unknown bounds are NaN, and exclude nothing."""
+    for score, low, high in zip(scores, lower, upper):
+        slack = _ROUNDING * (1.0 + abs(score))
+        if low > score + slack or score - slack > high:
+            raise ValueError(f"the score {score:g} is not between its bounds, {low:g} and {high:g}")
 
 
 def _floats(values: Sequence[Any]) -> Vector:
