@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -196,13 +196,26 @@ def test_candidates_that_fail_are_named() -> None:
         raise RuntimeError("no such pair")
 
     search = KernelSearchCV(SVC(), kernels=[raises, "rbf"], cv=2, random_state=0)
-    with pytest.warns(
-        MercerWarning, match=r"candidates failed on some fold and have error_score there:\n.*no such pair"
-    ):
+    with pytest.warns(MercerWarning, match=r"left out 5 of \d+ candidates.*\nall 5 with the kernel <.*no such pair"):
         search.fit(X, y)
     assert search.best_params_["kernel"] == "rbf"
-    with pytest.raises(ValueError, match=r"All 5 candidates failed:\n.*no such pair"):
+    # What failed has no score, and does not keep the best of the others from being certain.
+    assert search.certified_ and search.stop_reason_.startswith("certified")
+    assert np.isnan(search.bounds_).any(axis=1).sum() == 5
+    with pytest.raises(DataError, match=r"All 5 candidates failed:\nall 5 with the kernel.*no such pair"):
         KernelSearchCV(SVC(), kernels=[raises], cv=2).fit(X, y)
+
+
+def test_a_single_candidate_that_can_be_fitted_is_not_certain() -> None:
+    X, y = two_classes(60)
+
+    def raises(x: Any, z: Any) -> float:
+        raise RuntimeError("no such pair")
+
+    search = KernelSearchCV(SVC(), kernels=["linear", raises], parameters=[], cv=2)
+    with pytest.warns(MercerWarning, match="left out 1 of 2 candidates"):
+        search.fit(X, y)
+    assert not search.certified_ and search.stop_reason_.startswith("done")
 
 
 @pytest.mark.parametrize(
@@ -213,11 +226,10 @@ def test_candidates_that_fail_are_named() -> None:
         (KernelSearchCV(SVC(), scoring=["accuracy", "f1"]), "scoring must be the name of one metric"),
         (KernelSearchCV(SVC(kernel="rfb")), "there is no kernel 'rfb'; did you mean 'rbf'"),
         (KernelSearchCV(OneClassSVM()), "OneClassSVM has no score by which candidates could be compared"),
-        (KernelSearchCV(SVC(), kernels=[]), "kernels must be a list of at least one kernel"),
         (KernelSearchCV(GaussianProcessClassifier(RBF(1.0))), "there is nothing to search"),
         (KernelSearchCV(SVC(), cv=[(np.arange(30), np.arange(30, 60)), (np.arange(3), [59])]), "one class only"),
     ],
-    ids=["estimator", "budget", "metrics", "name", "no score", "kernels", "nothing", "one class"],
+    ids=["estimator", "budget", "metrics", "name", "no score", "nothing", "one class"],
 )
 def test_errors_before_any_work(search: Any, message: str) -> None:
     X, y = two_classes(60)
@@ -262,18 +274,19 @@ def test_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
 
 
 def test_scores_that_are_not_numbers_say_why() -> None:
-    X, y = curve(6)
+    X, y = two_classes(12)
+    y[:] = [0, 1] * 6
+    search = KernelSearchCV(SVC(), cv=[(np.arange(10), [10])], scoring="roc_auc")
     message = r"All \d+ candidates failed:\n.*the score of fold 0 is NaN, with 1 held-out rows"
-    with pytest.warns(UndefinedMetricWarning), pytest.raises(ValueError, match=message):
-        KernelSearchCV(KernelRidge(kernel="rbf"), cv=6).fit(X, y)
+    with pytest.warns(UndefinedMetricWarning), pytest.raises(DataError, match=message):
+        search.fit(X, y)
 
 
-@pytest.mark.parametrize(
-    ("cv", "weight", "message"),
-    [([], None, "cv has no folds"), (2, np.ones((40, 1)), "sample_weight must be one number for each row")],
-    ids=["folds", "weights"],
-)
-def test_no_folds_and_columns_of_weights(cv: Any, weight: Any, message: str) -> None:
+def test_a_column_of_labels_is_told_once() -> None:
     X, y = two_classes(40)
-    with pytest.raises(DataError, match=message):
-        KernelSearchCV(SVC(), cv=cv).fit(X, y, sample_weight=weight)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        search = KernelSearchCV(SVC(), cv=2, parameters=["C"], random_state=0).fit(X, y[:, None])
+    assert [warning.category for warning in caught] == [DataConversionWarning]
+    alone = KernelSearchCV(SVC(), cv=2, parameters=["C"], random_state=0).fit(X, y)
+    assert search.best_params_ == alone.best_params_ and search.best_score_ == alone.best_score_

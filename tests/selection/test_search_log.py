@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from mercer import SVC, KernelRidge
 from mercer._errors import DataError, ParameterError
 from mercer.data.strings import Strings
-from mercer.kernels import Spectrum
+from mercer.kernels import RBF, Spectrum
 from mercer.selection.evaluated import Evaluator
 from mercer.selection.kernel_search import KernelSearchCV
 from mercer.selection.search_log import digest
@@ -78,7 +78,7 @@ def test_a_search_that_was_killed_goes_on_and_ends_as_it_would_have(done, log, t
         ({"estimator": KernelRidge(kernel="laplacian")}, "kernel was 'rbf' and is 'laplacian'"),
         ({"estimator": make_pipeline(StandardScaler(), KernelRidge())}, "estimator was KernelRidge and is Pipeline"),
         ({"scoring": "r2"}, "scoring was None and is 'r2'"),
-        ({"kernels": [Spectrum(2)]}, r"kernels was None and is \[Spectrum\(2\)\]"),
+        ({"kernels": [RBF(2.0)]}, r"kernels was None and is \[RBF\(2.0\)\]"),
     ],
 )
 def test_the_log_of_another_search_is_left_alone(log, options, words):

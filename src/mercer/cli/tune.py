@@ -11,13 +11,14 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from mercer._errors import DataError, MercerError, ParameterError
+from mercer._errors import DataError, ParameterError
 from mercer.cli.job import Job
 from mercer.cli.options import FitOptions
 from mercer.data.words import shown
 from mercer.estimators.table import TableModel
 from mercer.estimators.table_kernels import by_name, by_position, place
 from mercer.kernels import Kernel
+from mercer.selection.failures import AllFailedError
 from mercer.selection.kernel_search import KernelSearchCV
 
 # Candidates that are printed and kept in the model file.
@@ -65,10 +66,10 @@ def search(model: TableModel, job: Job, options: FitOptions, rows: np.ndarray) -
             searching.fit(prepared.rows, prepared.target)
         except ParameterError as error:
             raise ParameterError(str(error).replace("Pass kernels=[...]", "Pass --kernel several times")) from error
-        except ValueError as error:
-            # A value of --set that no candidate can be fitted with.
-            if isinstance(error, MercerError) or not options.settings:
+        except AllFailedError as error:
+            if not options.settings:
                 raise
+            # A value of --set that no candidate can be fitted with.
             settings = ", ".join(options.settings)
             raise ParameterError(f"{type(estimator).__name__} cannot be searched with {settings}: {error}") from error
     best = dict(searching.best_params_)
@@ -81,8 +82,10 @@ def search(model: TableModel, job: Job, options: FitOptions, rows: np.ndarray) -
 def _folds(classes: bool, y: np.ndarray, options: FitOptions) -> Any:
     n, most = len(y), options.folds
     if not classes:
-        if n < most:
-            raise DataError(f"{n} rows are too few for {most} folds; pass --folds {max(2, n // 2)}, or add rows.")
+        # R^2 needs two held-out rows.
+        if n < 2 * most:
+            way_out = f"pass --folds {n // 2}, or " if n >= 4 else ""
+            raise DataError(f"{n} rows are too few for {most} folds of two rows or more; {way_out}add rows.")
         return KFold(most, shuffle=True, random_state=options.seed)
     labels, counts = np.unique(y, return_counts=True)
     order = np.argsort(-counts, kind="stable")

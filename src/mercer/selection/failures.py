@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import FitFailedWarning
 
-from mercer._errors import MercerWarning, warn_user
+from mercer._errors import DataError, MercerWarning, warn_user
+from mercer.selection.evaluated import Evaluated
 
 Parameters = Mapping[str, Any]
 # How many candidates a message names.
@@ -31,6 +33,45 @@ def failures(errors: Mapping[int, str], candidates: Sequence[Parameters]) -> str
     others = [f"and {len(errors) - _SHOWN} more"] if len(errors) > _SHOWN else []
     head = f"{len(errors)} of {len(candidates)} candidates failed on some fold and have error_score there:"
     return "\n".join([head, *names, *others])
+
+
+class AllFailedError(DataError):
+    """No candidate of a search could be fitted and scored."""
+
+
+def by_kernel(candidates: Sequence[Evaluated]) -> str:
+    """Say which candidates of a search failed, and why; a kernel with which none could be fitted has one line.
+
+    Parameters
+    ----------
+    candidates : list of Evaluated
+        All, also those that did not fail.
+
+    Returns
+    -------
+    str
+        A line for each of the first few.
+    """
+    groups: dict[tuple[str, str], list[Evaluated]] = {}
+    for one in candidates:
+        if one.error:
+            groups.setdefault((_kernel(one), one.error), []).append(one)
+    counts = Counter(map(_kernel, candidates))
+    lines = []
+    for (kernel, error), failed in list(groups.items())[:_SHOWN]:
+        if kernel and 1 < len(failed) == counts[kernel]:
+            names = f"all {len(failed)} with the kernel {kernel}"
+        else:
+            names = ", ".join(str(dict(one.parameters)) for one in failed[:_SHOWN])
+            names += f" and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
+        lines.append(f"{names}: {error}")
+    others = [f"and others for {len(groups) - _SHOWN} more reasons"] if len(groups) > _SHOWN else []
+    return "\n".join([*lines, *others])
+
+
+def _kernel(one: Evaluated) -> str:
+    """The kernel of a candidate in words; "" where all candidates have that of the learner."""
+    return next((repr(value) for name, value in one.parameters.items() if name.rpartition("__")[2] == "kernel"), "")
 
 
 @contextmanager

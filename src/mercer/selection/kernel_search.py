@@ -8,42 +8,27 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier, is_regressor
-from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
-from sklearn.utils import get_tags, indexable
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer._errors import MercerWarning, warn_user
 from mercer._optional import optional
 from mercer._types import Vector
 from mercer.engine import settings
-from mercer.estimators.shared.base import KernelEstimator
 from mercer.selection.bounds import ScoreBounds
 from mercer.selection.by_nothing import warn_if_by_nothing
 from mercer.selection.candidates import learner_of, with_parameters
-from mercer.selection.evaluated import Evaluated, Evaluator, prefix_of
-from mercer.selection.failures import failures
-from mercer.selection.fold_rows import Fold, SearchData
-from mercer.selection.search import check_classes
+from mercer.selection.evaluated import Evaluated, Evaluator
+from mercer.selection.failures import AllFailedError, by_kernel
+from mercer.selection.fold_rows import SearchData
+from mercer.selection.search_arguments import check_arguments, check_scored, offers, scorer_of, search_data, weight_of
 from mercer.selection.search_log import LoggedEvaluator, SearchLog, identity
 from mercer.selection.search_plan import Pace, SearchPlan, Stop
 from mercer.selection.search_spaces import spaces_of
-from mercer.selection.shared_fits import require_square, takes_matrices
 from mercer.selection.time_budget import TimeBudget
 from mercer.selection.tolerances import tolerances_of
-
-
-def _offers(name: str) -> Any:
-    """Whether the best estimator, or before a fit the estimator, has a method."""
-
-    def check(search: KernelSearchCV) -> bool:
-        getattr(getattr(search, "best_estimator_", search.estimator), name)
-        return True
-
-    return check
 
 
 class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
@@ -98,7 +83,8 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
     bounds_reason_ : str
         Why some bound is not known; empty if all are.
     certified_ : bool
-        Whether the lower bound of the best candidate is at least the upper bound of every other one.
+        Whether the lower bound of the best candidate is at least the upper bound of every other one that could be
+        fitted. Candidates that failed have no score, and are not compared; a warning names them.
     table_ : pandas.DataFrame
         The results, the best first, made when asked for.
     stop_reason_ : str
@@ -176,7 +162,8 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         DataError, ParameterError
-            If there is nothing to search, or an argument is invalid.
+            If there is nothing to search, an argument is invalid, rows, targets, weights or folds cannot be used, the
+            log is in use, or all candidates failed.
 
         Warns
         -----
@@ -184,21 +171,19 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
             If no candidate is better than predictions that know the targets alone, the budget sufficed for one
             candidate only, the search was interrupted, or candidates failed.
         """
-        self._check_parameters()
+        check_arguments(self)
         budget = TimeBudget(float(self.time_budget))
-        weight = self._weight(params)
-        scorer = self._scorer(y)
-        X, y, weight = indexable(X, y, weight)
-        if takes_matrices(self.estimator):
-            require_square(X)
-        data = self._data(X, y, weight, groups)
+        scorer = scorer_of(self.estimator, self.scoring)
+        data = search_data(self.estimator, self.cv, X, y, weight_of(self.estimator, params), groups)
+        bounds = ScoreBounds.of(self.estimator, scorer, data)
+        check_scored(bounds.metric, data.folds)
+        spaces = spaces_of(self.estimator, self.kernels, data, self.random_state, self.parameters)
+        pace = self._pace(data)
         log = self._open_log(data)
         try:
-            spaces = spaces_of(self.estimator, self.kernels, data, self.random_state, self.parameters)
-            bounds = ScoreBounds.of(self.estimator, scorer, data)
             evaluator = Evaluator(self.estimator, data, scorer, self.n_jobs, bounds)
             evaluates = evaluator if log is None else LoggedEvaluator(evaluator, log, len(data.folds))
-            plan = SearchPlan(spaces, evaluates, budget, self._pace(data), bool(self.verbose))
+            plan = SearchPlan(spaces, evaluates, budget, pace, bool(self.verbose))
             try:
                 stop = plan.run()
             finally:
@@ -221,29 +206,11 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         if self.refit:
             begin = time.perf_counter()
             best = with_parameters(self.estimator, self.best_params_)
-            self.best_estimator_ = best.fit(X, y, **params)
+            self.best_estimator_ = best.fit(data.X, data.y, **params)
             self.refit_time_ = time.perf_counter() - begin
             if hasattr(self.best_estimator_, "feature_names_in_"):
                 self.feature_names_in_ = self.best_estimator_.feature_names_in_
         return self
-
-    def _check_parameters(self) -> None:
-        learner = learner_of(self.estimator)
-        if not isinstance(learner, KernelEstimator):
-            raise ParameterError(
-                f"KernelSearchCV knows the ranges of Mercer's learners, but estimator is {self.estimator!r}. Pass one "
-                "of these, a pipeline whose last step is one, or use GridSearchCV."
-            )
-        budget = self.time_budget
-        if isinstance(budget, bool) or not isinstance(budget, int | float | np.number) or not budget > 0:
-            raise ParameterError(f"time_budget must be a number of seconds above 0, but is {budget!r}.")
-        scoring = self.scoring
-        if not (scoring is None or isinstance(scoring, str) or hasattr(scoring, "_response_method")):
-            raise ParameterError(
-                f"scoring must be the name of one metric, what sklearn.metrics.make_scorer returns, or None, but is "
-                f"{scoring!r}. A function that looks at the rows cannot be used here; GridSearchCV takes several "
-                "metrics and such functions."
-            )
 
     def _pace(self, data: SearchData) -> Pace:
         own, loose = tolerances_of(learner_of(self.estimator), max(len(fold.train) for fold in data.folds))
@@ -255,58 +222,18 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         names = ("kernels", "parameters", "scoring", "random_state")
         return SearchLog.open(self.log, identity(self.estimator, data, {name: getattr(self, name) for name in names}))
 
-    def _scorer(self, y: Any) -> Any:
-        """The metric; raises unless candidates can be compared by it on these targets."""
-        name = type(learner_of(self.estimator)).__name__
-        if y is None:
-            raise DataError(
-                f"KernelSearchCV({name}()) requires y to be passed, but the target y is None: candidates are compared "
-                "by the score of their predictions."
-            )
-        if self.scoring is None and not hasattr(self.estimator, "score"):
-            raise ParameterError(
-                f"{name} has no score by which candidates could be compared; pass scoring, such as 'f1' for the labels "
-                "1 and -1 in y."
-            )
-        if is_classifier(self.estimator):
-            check_classification_targets(y)
-        elif is_regressor(self.estimator):
-            check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=name)
-        return check_scoring(self.estimator, scoring=self.scoring)
-
-    def _weight(self, params: dict[str, Any]) -> Any:
-        prefix = prefix_of(self.estimator)
-        others = sorted(set(params) - {f"{prefix}sample_weight"})
-        if others:
-            raise ParameterError(
-                f"fit of KernelSearchCV takes groups and {prefix}sample_weight besides X and y, but got "
-                f"{', '.join(others)}."
-            )
-        return params.get(f"{prefix}sample_weight")
-
-    def _data(self, X: Any, y: Any, weight: Any, groups: Any) -> SearchData:
-        n = X.shape[0] if hasattr(X, "shape") else len(X)
-        every = np.arange(n)
-        cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
-        splits = cv.split(X, y, groups)
-        folds = tuple(Fold(number, every[train], every[test]) for number, (train, test) in enumerate(splits))
-        if not folds:
-            raise DataError("cv has no folds; pass an iterable with at least one pair of training and test rows.")
-        if is_classifier(self.estimator):
-            check_classes(y, folds)
-            if weight is not None:
-                _check_weighted(np.asarray(y), np.asarray(weight), folds)
-        return SearchData(X, y, weight, n, folds)
-
     def _take_results(self, plan: SearchPlan, stop: Stop, data: SearchData) -> None:
         candidates = plan.candidates
         best = plan.best
         if best is None:
-            failed = "\n".join(f"{dict(one.parameters)}: {one.error}" for one in candidates[:5])
-            raise ValueError(f"All {len(candidates)} candidates failed:\n{failed}")
-        errors = {number: one.error for number, one in enumerate(candidates) if one.error}
-        if errors:
-            warn_user(failures(errors, [one.parameters for one in candidates]), MercerWarning)
+            raise AllFailedError(f"All {len(candidates)} candidates failed:\n{by_kernel(candidates)}")
+        failed = [one for one in candidates if one.error]
+        if failed:
+            warn_user(
+                f"KernelSearchCV left out {len(failed)} of {len(candidates)} candidates, which failed on some fold; "
+                f"the best is that of the others:\n{by_kernel(candidates)}",
+                MercerWarning,
+            )
         self.cv_results_ = _table(candidates)
         self.n_splits_ = len(data.folds)
         self.best_index_ = best
@@ -359,22 +286,22 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         """
         return float(self.scorer_(self._best("score"), X, y))
 
-    @available_if(_offers("predict"))
+    @available_if(offers("predict"))
     def predict(self, X: Any) -> Any:
         """Predictions of the best estimator."""
         return self._best("predict").predict(X)
 
-    @available_if(_offers("decision_function"))
+    @available_if(offers("decision_function"))
     def decision_function(self, X: Any) -> Any:
         """Decision values of the best estimator."""
         return self._best("decision_function").decision_function(X)
 
-    @available_if(_offers("predict_proba"))
+    @available_if(offers("predict_proba"))
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the best estimator."""
         return self._best("predict_proba").predict_proba(X)
 
-    @available_if(_offers("predict_log_proba"))
+    @available_if(offers("predict_log_proba"))
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of the probabilities of the best estimator."""
         return self._best("predict_log_proba").predict_log_proba(X)
@@ -390,19 +317,6 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         tags.input_tags.pairwise, tags.input_tags.sparse = inner.input_tags.pairwise, inner.input_tags.sparse
         tags.array_api_support = False
         return tags
-
-
-def _check_weighted(y: np.ndarray, weight: np.ndarray, folds: Sequence[Fold]) -> None:
-    """Raise unless rows with a weight of two classes are in the training part of each fold."""
-    if weight.ndim != 1:
-        raise DataError(f"sample_weight must be one number for each row, but has the shape {weight.shape}.")
-    for fold in folds:
-        counted = y[fold.train][weight[fold.train] > 0]
-        if len(np.unique(counted)) < 2:
-            raise DataError(
-                f"the training part of fold {fold.number} has {len(counted)} rows with a sample_weight above 0, and "
-                "all are of one class; use fewer or stratified folds, or give weights to rows of other classes."
-            )
 
 
 def _table(candidates: Sequence[Evaluated]) -> dict[str, Any]:

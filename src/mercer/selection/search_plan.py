@@ -36,7 +36,7 @@ class Stop(Enum):
     )
     certified = (
         "certified: the neighbours of the best candidate were tried at the finest spacing, and given the folds no "
-        "other candidate that was evaluated can have a higher score."
+        "other candidate that could be fitted can have a higher score."
     )
     budget = "budget: the time budget ended before the search was done; this is the best candidate so far."
     exceeded = (
@@ -108,13 +108,14 @@ class SearchPlan:
 
     @property
     def is_certified(self) -> bool:
-        """Whether there are others than the best, and its lower bound is at least the upper bounds of all of them."""
+        """Whether the lower bound of the best is at least the upper bounds of all others that could be fitted."""
         best = self.best
-        if best is None or len(self.candidates) < 2:
+        # Which of the candidates can be fitted does not depend on how exactly the others are.
+        others = [n for n, one in enumerate(self.candidates) if n != best and not one.error]
+        if best is None or not others:
             return False
         lower, upper = self._bounds()
-        others = np.delete(upper, best)
-        return bool(np.isfinite(lower[best]) and not np.isnan(others).any() and (others <= lower[best]).all())
+        return bool(np.isfinite(lower[best]) and (upper[others] <= lower[best]).all())
 
     def run(self) -> Stop:
         """Search until nothing is left to do, the budget is over, or somebody stops it."""

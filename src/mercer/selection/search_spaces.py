@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_random_state
 
 from mercer._errors import ParameterError
+from mercer.data.seeds import generator
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.convert import is_named
 from mercer.selection.candidates import learner_of
@@ -49,12 +49,12 @@ def spaces_of(
     ------
     ParameterError
         If there is nothing to search.
+    DataError
+        If the rows cannot be read for any of the kernels.
     """
     learner = learner_of(estimator)
-    if kernels is not None and (isinstance(kernels, str) or not len(kernels)):
-        raise ParameterError(f"kernels must be a list of at least one kernel, but is {kernels!r}.")
     rows = _rows(estimator, data)
-    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    seed = int(generator(random_state).randint(2**31 - 1))
     penalties = penalties_of(learner, data.y, data.weight, min(len(fold.train) for fold in data.folds))
     if only is not None:
         _check_names(only, [penalty.name for penalty in penalties])
@@ -62,13 +62,21 @@ def spaces_of(
     options = {name: getattr(learner, name) for name in ("gamma", "degree", "coef0") if hasattr(learner, name)}
     learns = learner.learns_kernel
     spaces = []
+    # Why rows cannot be read for a kernel; the candidates with one of several such kernels fail, and are named.
+    reasons: list[Exception] = []
     for kernel in [learner.kernel] if kernels is None else kernels:
         one = learner if kernels is None else clone(learner).set_params(kernel=kernel)
-        sample = _sample(one, rows, seed, alone=kernels is None or len(kernels) == 1)
+        try:
+            sample = _sample(one, rows, seed)
+        except Exception as reason:  # A user-defined kernel may raise anything.
+            sample = None
+            reasons.append(reason)
         axes = () if learns or kernel is None else scale_axes(kernel, sample, options)
         if only is not None and ("kernel" if isinstance(kernel, Kernel) else "gamma") not in only:
             axes = ()
         spaces.append(Space(prefix_of(estimator), kernel, kernels is not None, penalties, axes, sample, options))
+    if len(reasons) == len(spaces):
+        raise reasons[0]
     if len(spaces) == 1 and not spaces[0].axes:
         raise ParameterError(
             f"there is nothing to search for {learner!r}: it has no penalty that is a number, and its kernel "
@@ -80,11 +88,12 @@ def spaces_of(
 
 def _check_names(only: Sequence[str], penalties: Sequence[str]) -> None:
     known = [*penalties, "gamma", "kernel"]
-    strange = [only] if isinstance(only, str) else [name for name in only if name not in known]
-    if strange:
+    is_list = isinstance(only, Iterable) and not isinstance(only, str)
+    strange = [name for name in only if name not in known] if is_list else []
+    if strange or not is_list:
         raise ParameterError(
-            f"parameters must be a list of some of {', '.join(known)}, but holds {strange[0]!r}; those that are not "
-            "numbers are not searched."
+            f"parameters must be a list of some of {', '.join(known)}, but "
+            f"{f'holds {strange[0]!r}' if strange else f'is {only!r}'}; those that are not numbers are not searched."
         )
 
 
@@ -98,18 +107,12 @@ def _rows(estimator: Any, data: SearchData) -> Any:
     return rows
 
 
-def _sample(learner: Any, rows: Any, seed: int, *, alone: bool) -> Any:
-    """Some rows as the learner takes them; None if it cannot, and its kernel is one of several."""
-    try:
-        if is_named(learner.kernel) and not takes_matrices(learner):
-            # A name that does not exist.
-            as_kernel(learner.kernel, gamma=1.0)
-        checked = learner.checked_rows(rows)
-    except Exception:
-        if alone:
-            raise
-        # The candidates with this kernel fail, and are named.
-        return None
+def _sample(learner: Any, rows: Any, seed: int) -> Any:
+    """Some rows as the learner takes them."""
+    if is_named(learner.kernel) and not takes_matrices(learner):
+        # A name that does not exist.
+        as_kernel(learner.kernel, gamma=1.0)
+    checked = learner.checked_rows(rows)
     n = checked.shape[0]
     if n > SAMPLE_ROWS and not takes_matrices(learner):
         checked = checked[np.sort(np.random.default_rng(seed).choice(n, SAMPLE_ROWS, replace=False))]
