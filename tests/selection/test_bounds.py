@@ -128,11 +128,10 @@ def test_classes_that_are_all_at_their_bounds_have_the_offset_in_the_middle() ->
     [
         (NuSVC(nu=0.1), None, "no bound of the predictions of NuSVC"),
         (SVC(), "roc_auc", "no bound is known for the metric roc_auc_score"),
-        (KernelRidge(alpha=0.1, kernel=RBF(1.0) + White(0.1)), None, "noise of each row"),
         (KernelRidge(alpha=0.1, kernel="rbf"), make_scorer(lambda y, f: 0.0), "no bound is known for the metric"),
         (SVR(kernel="sigmoid", coef0=-5.0), None, "not positive semi-definite"),
     ],
-    ids=["learner", "metric", "noise", "own", "indefinite"],
+    ids=["learner", "metric", "own", "indefinite"],
 )
 @pytest.mark.filterwarnings("ignore::mercer._errors.MercerWarning")
 def test_without_a_bound_the_reason_is_given(estimator: Any, scoring: Any, why: str) -> None:
@@ -140,6 +139,17 @@ def test_without_a_bound_the_reason_is_given(estimator: Any, scoring: Any, why: 
     y = y > 0 if isinstance(estimator, SVC | NuSVC) else y
     search = KernelSearchCV(estimator, cv=2, scoring=scoring, time_budget=1.0, random_state=0).fit(X, y)
     assert np.isnan(search.bounds_).all() and not search.certified_ and why in search.bounds_reason_
+
+
+def test_noise_of_each_row_has_a_bound_where_the_matrix_is_known() -> None:
+    case = Case(0, "ridge")
+    train, kernel = case.fold.train, RBF(1.0) + White(0.1)
+    case.rough.set_params(kernel=kernel, gamma=None).fit(case.data.X[train], case.data.y[train])
+    with pytest.raises(NoBoundError, match="noise of each row"):
+        intervals(Fitted(case.rough, case.rows, case.fold, case.data))
+    X, y = curve(30)
+    search = KernelSearchCV(KernelRidge(alpha=0.1, kernel=kernel), cv=2, time_budget=1.0, random_state=0).fit(X, y)
+    assert np.isfinite(search.bounds_).all() and search.bounds_reason_ == ""
 
 
 def test_without_a_penalty_there_is_no_ball() -> None:

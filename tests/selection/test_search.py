@@ -393,7 +393,7 @@ def test_precomputed_matrices() -> None:
 
 def test_an_estimator_without_shared_matrices_is_fitted_alone() -> None:
     X, y = curve(40)
-    model = GaussianProcessRegressor(RBF(1.0), optimizer=None)
+    model = GaussianProcessRegressor(RBF(1.0), optimizer=None, mean="linear")
     ours, _ = both(GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=THREE), X, y)
     assert ours.sharing_.startswith("nothing: the fits of GaussianProcessRegressor")
 
@@ -520,7 +520,8 @@ def test_a_candidate_that_fails_leaves_the_matrices_of_others() -> None:
 
 def test_candidates_that_fail_are_named_where_nothing_is_shared() -> None:
     X, y = curve(40)
-    search = GridSearchCV(GaussianProcessRegressor(RBF(1.0), optimizer=None), {"alpha": [0.1, -1.0]}, cv=2)
+    model = GaussianProcessRegressor(RBF(1.0), optimizer=None, mean="linear")
+    search = GridSearchCV(model, {"alpha": [0.1, -1.0]}, cv=2)
     with pytest.warns(MercerWarning, match=r"1 of 2 candidates failed.*\n\{'alpha': -1.0\}"):
         search.fit(X, y)
 

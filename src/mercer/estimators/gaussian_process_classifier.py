@@ -17,19 +17,18 @@ from mercer._registered import CommandLine
 from mercer._types import CheckedRows, Matrix, RowsLike
 from mercer.engine import memory, threads
 from mercer.estimators.gaussian.binary_parts import BinaryParts, parts
-from mercer.estimators.gaussian.covariance import KernelCovariance
+from mercer.estimators.gaussian.covariance import covariance_of
 from mercer.estimators.gaussian.options import check_search, one_column_kernel
 from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.definiteness import counts_as_definite, judge_covariance
 from mercer.estimators.shared.labels import check_labels, encoded
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_whole
-from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF, Kernel
 from mercer.kernels.convert import KernelLike
 from mercer.priors import bind_priors
 from mercer.solvers.gaussian.approaches import approach
 from mercer.solvers.gaussian.classification import Evidence, GaussianClassification
-from mercer.solvers.gaussian.covariance import Covariance, MatrixCovariance
+from mercer.solvers.gaussian.covariance import Covariance
 from mercer.solvers.gaussian.search import MultiStart, Search, warn_of_bounds
 from mercer.solvers.solution import Certificate, Status
 
@@ -226,14 +225,15 @@ class GaussianProcessClassifier(BinaryParts):
         self._fit_kernel(X, intercept=False)
         log_prior = bind_priors(self.priors, () if self.kernel_ is None else self.kernel_.parameters)
         inputs = self._rows(X)
-        convex = judge_covariance(self, inputs, X.dtype)
+        given = self._given_matrix()
+        convex = judge_covariance(self, inputs, X.dtype, given)
         self.X_train_ = X.copy() if self.copy_X_train else X
         self.classes_, self.n_classes_, self.y_train_ = classes, len(classes), codes
         with memory.track() as account:
             if len(classes) > 2 and self.multi_class != "multinomial":
                 self._fit_parts(X)
             else:
-                self._fit_posterior(log_prior, start, inputs)
+                self._fit_posterior(log_prior, start, covariance_of(self.kernel_, inputs, self.n_jobs, given))
         if self.search_ is not None and not convex:
             # At the hyper-parameters that were found, too.
             judge_covariance(self, inputs, X.dtype)
@@ -270,20 +270,14 @@ class GaussianProcessClassifier(BinaryParts):
             return None
         return self._state if len(self._state) == n else None
 
-    def _evidence(self, start: Matrix | None = None, inputs: Any = None) -> Evidence:
-        inputs = self.X_train_ if inputs is None else inputs
-        covariance: Covariance = (
-            MatrixCovariance(PrecomputedGram(inputs))
-            if self.kernel_ is None
-            else KernelCovariance(self.kernel_, inputs, self.n_jobs)
-        )
+    def _evidence(self, start: Matrix | None, covariance: Covariance) -> Evidence:
         problem = GaussianClassification(covariance, self.y_train_, self.n_classes_, counts_as_definite(self))
         method = approach(problem.n, self.n_classes_, self.approximation)
         return Evidence(problem, method, max_iter=int(self.max_iter_predict), n_jobs=self.n_jobs, start=start)
 
-    def _fit_posterior(self, log_prior: Any, start: Matrix | None, inputs: Any) -> None:
+    def _fit_posterior(self, log_prior: Any, start: Matrix | None, covariance: Covariance) -> None:
         """One posterior for all classes."""
-        evidence = self._evidence(start, inputs)
+        evidence = self._evidence(start, covariance)
         self.search_ = self._search(evidence, log_prior)
         if self.kernel_ is None:
             self.theta_ = np.zeros(0)
@@ -400,5 +394,6 @@ class GaussianProcessClassifier(BinaryParts):
                 f"theta must have the {len(self.theta_)} entries of theta_, but has {theta.size}: the free parameters "
                 f"of {self.kernel_!r}."
             )
-        result = self._evidence(self._state).solve(theta, gradient=eval_gradient).value
+        covariance = covariance_of(self.kernel_, self.X_train_, self.n_jobs)
+        result = self._evidence(self._state, covariance).solve(theta, gradient=eval_gradient).value
         return (np.float64(result.evidence), result.gradient) if eval_gradient else np.float64(result.evidence)

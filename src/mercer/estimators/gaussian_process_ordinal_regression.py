@@ -19,7 +19,7 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Floats, Is, Labels, Maybe, Number, Whole, Word
 from mercer.engine import lapack, memory, threads
 from mercer.engine.tiles import spans
-from mercer.estimators.gaussian.covariance import KernelCovariance
+from mercer.estimators.gaussian.covariance import covariance_of
 from mercer.estimators.gaussian.options import check_search
 from mercer.estimators.gaussian.ordinal_search import search_bounds, search_ordinal, slope_parameter
 from mercer.estimators.ordinal.likelihood import OrdinalLikelihood
@@ -27,16 +27,16 @@ from mercer.estimators.ordinal.ordered import DECISIONS, averaged_probabilities,
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import PROCESS, counts_as_definite, judge_covariance
 from mercer.estimators.shared.distinct import equal_rows
+from mercer.estimators.shared.expansion import KernelExpansion
 from mercer.estimators.shared.parameters import require_choice, require_slope, require_whole
 from mercer.estimators.shared.statements import ASCENDING, FitRows, has_full_diagonal, theta_fits
-from mercer.gram import PrecomputedGram
+from mercer.gram.evaluated import EvaluatedGram
 from mercer.kernels import RBF, Kernel
 from mercer.kernels.convert import KernelLike
 from mercer.kernels.inputs import Rows
 from mercer.kernels.parameters import Parameter
 from mercer.kernels.plan import diagonal
 from mercer.priors import bind_priors
-from mercer.solvers.gaussian.covariance import MatrixCovariance
 from mercer.solvers.gaussian.ordinal import OrdinalEvidence, OrdinalPosterior, OrdinalProcess
 from mercer.solvers.gaussian.search import Search
 from mercer.solvers.risk.cumulative_links import LINKS
@@ -161,6 +161,8 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
     """
 
     _if_indefinite = PROCESS
+    shares_matrices = True
+    predicts_in = np.float64
     _fitted = Fitted(
         {
             "search_": Maybe(Is(Search)),
@@ -244,11 +246,14 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         points, owner = self._points(X)
         log_prior = bind_priors(self.priors, self._parameters(1.0))
         rows = self._rows(points)
-        convex = judge_covariance(self, rows, X.dtype)
+        given = self._given_matrix()
+        if given is not None and owner is not None:
+            first = _first_of(owner)
+            given = given.restrict(first, first)
+        convex = judge_covariance(self, rows, X.dtype, given)
         slope = None if isinstance(self.slope, str) else float(self.slope)
-        process = OrdinalProcess(
-            self._covariance(rows), labels.ranks, LINKS[self.link], slope, owner, counts_as_definite(self)
-        )
+        covariance = covariance_of(self.kernel_, rows, self.n_jobs, given)
+        process = OrdinalProcess(covariance, labels.ranks, LINKS[self.link], slope, owner, counts_as_definite(self))
         with memory.track() as account, threads.workers(self.n_jobs):
             variance = self._variance(self.kernel_, rows)
             parameters = self._parameters(variance)
@@ -384,7 +389,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
                 f"theta must be {len(self.theta_)} finite numbers, as theta_ is, but is {theta[:20].tolist()}."
             )
         slope = None if isinstance(self.slope, str) else float(self.slope)
-        covariance = self._covariance(self.X_fit_)
+        covariance = covariance_of(self.kernel_, self.X_fit_, self.n_jobs)
         process = OrdinalProcess(
             covariance, self._ranks, LINKS[self.link], slope, self._owner, counts_as_definite(self)
         )
@@ -423,11 +428,6 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         """The mean variance of f at the points before their labels are seen."""
         return float((rows.diagonal() if kernel is None else diagonal(kernel, rows.renewed())).mean())
 
-    def _covariance(self, points: Any) -> KernelCovariance | MatrixCovariance:
-        if self.kernel_ is None:
-            return MatrixCovariance(PrecomputedGram(points))
-        return KernelCovariance(self.kernel_, points, self.n_jobs)
-
     def _starts(
         self, process: OrdinalProcess, parameters: tuple[Parameter, ...], rows: Any, variance: float
     ) -> list[Vector]:
@@ -456,19 +456,36 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
 
     def _moments(self, X: CheckedRows) -> tuple[Vector, Vector]:
         """Means and variances of f, by tiles of new rows."""
-        if self.kernel_ is None:
-            raise ParameterError(
-                "the variance of f at new rows, and with it probabilities, needs k(x, x) of these, which a precomputed "
-                "kernel does not contain; pass a kernel, or use latent(X) for the mean alone."
-            )
-        rows = Rows(X)
-        mean, variance = np.empty(rows.n), diagonal(self.kernel_, rows)
-        gram: Any = self._gram(X, self.X_fit_, dtype=np.float64)
-        with memory.reserve(16 * min(_TILE, rows.n) * len(self.dual_coef_), "kernel values of a tile of new rows"):
-            for tile in spans(rows.n, _TILE):
+        n, variance = X.shape[0], self._prior_variance(X)
+        mean = np.empty(n)
+        gram: Any = self._expansion.gram(X, np.float64)
+        with memory.reserve(16 * min(_TILE, n) * len(self.dual_coef_), "kernel values of a tile of new rows"):
+            for tile in spans(n, _TILE):
                 block = gram.block(tile, None)
                 mean[tile] = block @ self.dual_coef_
                 block *= self._root
                 lapack.solve_triangle(self._factor, block)
                 variance[tile] -= np.einsum("ij,ij->i", block, block)
         return mean, np.maximum(variance, 0.0)
+
+    @property
+    def _expansion(self) -> KernelExpansion:
+        # Kernel values of new rows are those with all rows of the fit, of which equal ones have one coefficient.
+        columns = _first_of(self._owner) if self.kernel_ is None else None
+        return dataclasses.replace(super()._expansion, columns=columns)
+
+    def _prior_variance(self, X: CheckedRows | EvaluatedGram) -> Vector:
+        """k(x, x) of new rows, in an array of its own."""
+        if self.kernel_ is not None:
+            return diagonal(self.kernel_, Rows(X)).astype(np.float64)
+        if isinstance(X, EvaluatedGram) and X.squared_norms is not None:
+            return X.squared_norms.copy()
+        raise ParameterError(
+            "the variance of f at new rows, and with it probabilities, needs k(x, x) of these, which a precomputed "
+            "kernel does not contain; pass a kernel, or use latent(X) for the mean alone."
+        )
+
+
+def _first_of(owner: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The first row of each group of equal rows, (m,), for the group of each row, (n,)."""
+    return np.unique(owner, return_index=True)[1]

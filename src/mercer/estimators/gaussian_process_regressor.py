@@ -39,6 +39,7 @@ from mercer.kernels.convert import KernelLike
 from mercer.kernels.parameters import Parameter
 from mercer.priors import bind_priors
 from mercer.solvers.gaussian.condition import condition
+from mercer.solvers.gaussian.covariance import Covariance
 from mercer.solvers.gaussian.regression import GaussianRegression, Objective
 from mercer.solvers.gaussian.search import MultiStart, Search, warn_of_bounds
 from mercer.solvers.gaussian.trend import Trend, TrendFit
@@ -140,6 +141,11 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         Accuracy of the linear system, time and memory; its iterations are evaluations of the objective.
     n_features_in_, feature_names_in_
         As in scikit-learn.
+
+    See Also
+    --------
+    MultipleKernelRidge : Learns the weights of a sum of kernels by leave-one-out errors. Here the evidence learns them,
+        as the factors of ``1.0 * k1 + 1.0 * k2``.
 
     Notes
     -----
@@ -270,7 +276,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         variances = row_variances(self.alpha, len(y))
         self._fit_kernel(X, intercept=False)
         rows = self._rows(X)
-        convex = judge_covariance(self, rows, X.dtype)
+        given = self._given_matrix()
+        convex = judge_covariance(self, rows, X.dtype, given)
         # Also says what is wrong with priors before any work.
         noise = noise_parameter(self.noise, self.noise_bounds)
         parameters = self._parameters(noise)
@@ -280,7 +287,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         self._center = X.mean(axis=0, dtype=np.float64) if self.mean == "linear" and isinstance(X, np.ndarray) else None
         # For the whole search: L-BFGS-B on a few parameters would wake the threads of BLAS as well.
         with memory.track() as account, threads.workers(self.n_jobs):
-            problem = self._with_trend(variances, rows)
+            problem = self._with_trend(variances, self._covariance(rows, given))
             self.search_ = self._search(problem, parameters, log_prior)
             self._condition(problem, parameters)
         if self.search_ is not None and not convex:
@@ -336,9 +343,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
             self._y_scale = np.where(deviation > 10 * np.finfo(float).eps * size, deviation, 1.0)
         self.y_train_ = (y - self._y_mean) / self._y_scale
 
-    def _with_trend(self, variances: Vector, rows: Any = None) -> GaussianRegression:
+    def _with_trend(self, variances: Vector, covariance: Covariance | None = None) -> GaussianRegression:
         H = mean_functions(self.mean, self.X_train_, self._center)
-        return self._problem(variances, None if H is None else Trend.of(H), rows)
+        return self._problem(variances, None if H is None else Trend.of(H), covariance)
 
     def _search(self, problem: GaussianRegression, parameters: tuple[Parameter, ...], log_prior: Any) -> Search | None:
         if self.optimizer is None or not parameters:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from mercer._types import Array, Positions
+from mercer._types import Array, Positions, Vector
 from mercer.engine import tiles
 from mercer.gram.hold import check_finite, reserve_whole, whole_matrix
 from mercer.gram.operator import Gram
@@ -29,6 +29,8 @@ class EvaluatedGram(GramMatrix):
         The same matrix in float32 and in float64.
     dtype : {float32, float64}
         The precision of this view.
+    squared_norms : ndarray of shape (n,), optional
+        k(x, x) of the rows, for a matrix of new rows and the rows of a fit, whose entries do not tell.
 
     Examples
     --------
@@ -38,8 +40,11 @@ class EvaluatedGram(GramMatrix):
     (dtype('float32'), [2.1, 3.1])
     """
 
-    def __init__(self, forms: Mapping[np.dtype, GramMatrix], dtype: DTypeLike) -> None:
+    def __init__(
+        self, forms: Mapping[np.dtype, GramMatrix], dtype: DTypeLike, squared_norms: Vector | None = None
+    ) -> None:
         self._forms, self._dtype = forms, np.dtype(dtype)
+        self.squared_norms = squared_norms
         self.n_jobs: int | None = None
         self._form = forms[self._dtype]
 
@@ -97,11 +102,25 @@ class EvaluatedGram(GramMatrix):
 
     def restrict(self, rows: Any = None, columns: Any = None) -> EvaluatedGram:
         """Return the part at some rows and columns; nothing is copied."""
-        return EvaluatedGram({dtype: form.restrict(rows, columns) for dtype, form in self._forms.items()}, self._dtype)
+        forms = {dtype: form.restrict(rows, columns) for dtype, form in self._forms.items()}
+        norms = self.squared_norms
+        return EvaluatedGram(forms, self._dtype, norms if norms is None or rows is None else norms[rows])
+
+    def for_new_rows(self, positions: Positions, fitted: Positions) -> EvaluatedGram:
+        """Return the part of new rows and the rows of a fit, with k(x, x) of the former; nothing is copied."""
+        part = self.restrict(positions, fitted)
+        norms = np.asarray(self.restrict(positions, positions).diagonal(), dtype=np.float64)
+        return EvaluatedGram(part._forms, self._dtype, norms)
+
+    def with_entries(self, rows: Positions, columns: Positions, values: Vector) -> EvaluatedGram:
+        """Return a copy with other values at some entries (rows[i], columns[i])."""
+        entries = self.block()
+        entries[rows, columns] = values
+        return EvaluatedGram({self._dtype: PrecomputedGram(entries, symmetric=False)}, self._dtype, self.squared_norms)
 
     def astype(self, dtype: DTypeLike) -> EvaluatedGram:
         """Return the view in another precision."""
-        return EvaluatedGram(self._forms, dtype)
+        return EvaluatedGram(self._forms, dtype, self.squared_norms)
 
     def stored_array(self) -> Array | None:
         """Return the entries of this precision as an array, or None if they are computed."""
@@ -153,4 +172,4 @@ def gathered(gram: EvaluatedGram, stack: ExitStack) -> EvaluatedGram:
     dtype, _ = reserve_whole(gram.shape, stack, {gram.dtype: 0})
     if dtype is None or gram.stored_array() is not None:
         return gram
-    return EvaluatedGram({dtype: PrecomputedGram(gram.block(), symmetric=False)}, dtype)
+    return EvaluatedGram({dtype: PrecomputedGram(gram.block(), symmetric=False)}, dtype, gram.squared_norms)

@@ -62,7 +62,7 @@ def can_share(estimator: Any) -> bool:
     """
     learner = learner_of(estimator)
     own = type(learner).__module__.partition(".")[0] == __name__.partition(".")[0]
-    return own and isinstance(learner, KernelEstimator) and learner.shares_matrices and not learner.learns_kernel
+    return own and isinstance(learner, KernelEstimator) and learner.can_share
 
 
 def with_parameters(estimator: Any, parameters: Parameters) -> Any:

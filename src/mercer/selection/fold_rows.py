@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,14 @@ from mercer._types import Positions, Vector
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.engine.tiles import TILE
+from mercer.estimators.gaussian.options import function_variance
 from mercer.estimators.svm.copies import tells_rows_apart
 from mercer.gram import Gram
 from mercer.gram.evaluated import EvaluatedGram
 from mercer.gram.hold import fits
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels import Kernel
+from mercer.kernels.inputs import Rows
 from mercer.kernels.stored_parts import expensive_parts
 from mercer.selection.stored_distances import StoredDistances
 
@@ -77,6 +80,7 @@ class FoldMatrices:
         self._n_jobs = n_jobs
         self._evaluated: dict[Kernel, tuple[EvaluatedGram | None, ExitStack]] = {}
         self._locks: dict[Kernel, threading.Lock] = {}
+        self._noiseless: dict[Kernel, Vector] = {}
         self._in_use: set[Kernel] = set()
         self._lock = threading.Lock()
         self._distances = StoredDistances(rows, n_jobs)
@@ -123,6 +127,14 @@ class FoldMatrices:
             self.count += evaluated is not None
             self.from_parts += evaluated is not None and bool(values)
             return evaluated, stack.pop_all()
+
+    def noiseless(self, kernel: Kernel) -> Vector:
+        """Return k(x, z) of each row x and an equal one z that is not the same, (n,): without ``White`` terms."""
+        with self._lock:
+            known = self._noiseless.get(kernel)
+        if known is None:
+            known = self._noiseless[kernel] = function_variance(kernel, Rows(self.rows))
+        return known
 
     def __len__(self) -> int:
         return int(self.rows.shape[0])
@@ -173,15 +185,26 @@ class TrainingMatrices:
 
 @dataclass(frozen=True, eq=False)
 class KernelValues:
-    """Rows to predict for as kernel values with the training rows, by positions of the search."""
+    """Rows to predict for as kernel values with the training rows, by positions of the search.
+
+    ``noiseless`` returns k(x, z) of each row of the matrix and an equal one, for a kernel where k(x, x) differs; else
+    it is None.
+    """
 
     whole: EvaluatedGram
     scored: Positions
     fitted: Positions
+    noiseless: Callable[[], Vector] | None = None
 
     def __call__(self, positions: Positions) -> EvaluatedGram:
-        """Return the values of some rows, (m, n)."""
-        return self.whole.restrict(self.scored[positions], self.fitted)
+        """Return the values of some rows, (m, n), with k(x, x) of these."""
+        rows = self.scored[positions]
+        values = self.whole.for_new_rows(rows, self.fitted)
+        if self.noiseless is None or not np.isin(rows, self.fitted).any():
+            return values
+        # In a prediction, a training row is as new as any other, and has none of its noise.
+        at, columns = np.nonzero(rows[:, None] == self.fitted)
+        return values.with_entries(at, columns, self.noiseless()[rows[at]])
 
     def squared_norms(self, positions: Positions) -> Vector:
         """Return k(x, x) of some rows, (m,)."""
@@ -214,12 +237,12 @@ class FoldRows:
     def served(self, model: Any) -> Made:
         """Return a fitted learner with the rows to predict for: kernel values, where the matrix exists."""
         kernel = model.kernel_
-        # In a prediction, a training row is as new as any other.
-        whole = None if tells_rows_apart(kernel) else self.matrices.matrix(kernel, model.most_shared_rows)
+        whole = self.matrices.matrix(kernel, model.most_shared_rows)
         if whole is None:
             return model, lambda positions: self.matrices.rows[self.scored[positions]]
-        values = KernelValues(whole.astype(self.matrices.dtype), self.scored, self.fitted)
-        return model.on_kernel_values(), values
+        whole = whole.astype(model.predicts_in or self.matrices.dtype)
+        noiseless = partial(self.matrices.noiseless, kernel) if tells_rows_apart(kernel) else None
+        return model.on_kernel_values(), KernelValues(whole, self.scored, self.fitted, noiseless)
 
 
 def untransformed(data: SearchData, learner: Any, n_jobs: int | None) -> list[FoldRows]:

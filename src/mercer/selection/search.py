@@ -107,7 +107,7 @@ class _SharingSearch:
         """Why nothing can be shared; empty if something can."""
         learner = learner_of(self.estimator)
         if not can_share(self.estimator):
-            return f"the fits of {type(learner).__name__} have no kernel matrix that others could use"
+            return f"the fits of {type(learner).__name__} {_without_matrix(learner)}"
         if sklearn.get_config()["enable_metadata_routing"]:
             return "metadata are routed to the fits"
         others = sorted(set(params) - {"groups", self._weight_name()})
@@ -211,6 +211,14 @@ class _SharingSearch:
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
 
 
+def _without_matrix(learner: Any) -> str:
+    """Why the fits of a learner share no kernel matrix, after "the fits of ..."."""
+    if getattr(learner, "shares_matrices", False) and learner.learns_kernel:
+        remedy = "; optimizer=None keeps the kernel as it is" if hasattr(learner, "optimizer") else ""
+        return f"learn their kernels, and each has a matrix of its own{remedy}"
+    return "have no kernel matrix that others could use"
+
+
 def check_classes(y: Any, folds: Iterable[Fold]) -> None:
     """Raise unless the training part of each fold has two classes."""
     labels = np.asarray(y)
@@ -251,6 +259,8 @@ class GridSearchCV(_SharingSearch, model_selection.GridSearchCV):
     kernels have in common (for support vector machines, where there are at most 8192 rows or entries are expensive);
     support vector machines are solved along C, nu or epsilon, and machines of other losses along C or alpha, each value
     from the answer for its neighbour; kernel ridge regression is solved for all folds and values of alpha together;
+    Gaussian processes with ``optimizer=None`` take their covariances from these matrices, but those with a linear mean
+    and classifiers of two for several classes do not, and each fit that learns its kernel has matrices of its own;
     steps of a pipeline before the learner are fitted once for each fold. Folds and kernels are dealt to threads, within
     the memory budget (``mercer.config(memory=...)``).
 

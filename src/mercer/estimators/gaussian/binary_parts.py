@@ -103,6 +103,8 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
     """Predictions of one posterior of all classes; or of classifiers of two, where ``estimators_`` holds some."""
 
     _if_indefinite = PROCESS
+    shares_matrices = True
+    predicts_in = np.float64
 
     multi_class: Any
     approximation: Any
@@ -144,6 +146,11 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
     feature_map_ = property(feature_map_of)
     coef_ = property(coef_of)
     norm_ = property(norm_of)
+
+    @property
+    def can_share(self) -> bool:
+        """Whether a fit can use kernel matrices that exist already; classifiers of two have their own."""
+        return super().can_share and self.multi_class == "multinomial"
 
     @property
     def _expansion(self) -> KernelExpansion:

@@ -9,9 +9,12 @@ import numpy as np
 
 from mercer._types import Array, Matrix, Positions, Vector
 from mercer.engine.tiles import Fill
+from mercer.gram import PrecomputedGram
+from mercer.gram.protocol import GramMatrix
 from mercer.kernels import Kernel
 from mercer.kernels.inputs import Rows
 from mercer.kernels.plan import Plan, check_finite
+from mercer.solvers.gaussian.covariance import Covariance, MatrixCovariance
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +66,50 @@ class KernelCovariance:
 
     def pullback(self, theta: Vector, weigh: Fill) -> Array:
         return self._plan(theta).pull_symmetric(weigh, self.n_jobs)
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedCovariance:
+    """A covariance whose matrix at the parameters of its kernel exists already.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF
+    >>> given = PrecomputedGram(np.array([[1.0, 0.5], [0.5, 1.0]]))
+    >>> covariance = EvaluatedCovariance(KernelCovariance(RBF(1.0), np.array([[0.0], [2.0]])), given)
+    >>> out = np.empty((2, 2))
+    >>> covariance.matrix(np.log([1.0]), out)
+    >>> out.tolist()
+    [[1.0, 0.5], [0.5, 1.0]]
+    """
+
+    inner: KernelCovariance
+    given: GramMatrix
+
+    @property
+    def n(self) -> int:
+        return self.inner.n
+
+    @property
+    def size(self) -> int:
+        return self.inner.size
+
+    def matrix(self, theta: Vector, out: Array) -> None:
+        if np.array_equal(theta, self.inner.kernel.theta):
+            self.given.astype(np.float64).block(None, None, out=out)
+        else:
+            self.inner.matrix(theta, out)
+
+    def pullback(self, theta: Vector, weigh: Fill) -> Array:
+        return self.inner.pullback(theta, weigh)
+
+
+def covariance_of(kernel: Kernel | None, rows: Any, n_jobs: int | None, given: GramMatrix | None = None) -> Covariance:
+    """Return the covariance of rows; for no kernel they are its matrix, and ``given`` is that of a kernel, if known."""
+    if kernel is None:
+        return MatrixCovariance(PrecomputedGram(rows))
+    computed = KernelCovariance(kernel, rows, n_jobs)
+    return computed if given is None else EvaluatedCovariance(computed, given)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.engine.tiles import spans
 from mercer.estimators.shared.expansion import KernelExpansion
+from mercer.gram.evaluated import EvaluatedGram
 from mercer.kernels import Kernel
 from mercer.kernels.inputs import Rows
 from mercer.kernels.plan import diagonal as kernel_diagonal
@@ -81,7 +82,7 @@ class LatentValues:
                 yield mean, moments(block, prior[rows])
                 progress.advance()
 
-    def _prior(self, X: CheckedRows, diagonal: ArrayLike | None) -> Vector:
+    def _prior(self, X: CheckedRows | EvaluatedGram, diagonal: ArrayLike | None) -> Vector:
         """``k(x, x)`` of new rows."""
         if self.kernel is not None:
             if diagonal is not None:
@@ -89,6 +90,8 @@ class LatentValues:
                     "diagonal applies only to precomputed kernel values; this kernel computes k(x, x) itself."
                 )
             return np.asarray(kernel_diagonal(self.kernel, Rows(X)), dtype=np.float64)
+        if diagonal is None and isinstance(X, EvaluatedGram) and X.squared_norms is not None:
+            return X.squared_norms
         if diagonal is None:
             own = self.rows.diagonal()
             if not np.allclose(own, own[0], rtol=1e-12, atol=0.0):

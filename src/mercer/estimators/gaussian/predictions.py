@@ -19,21 +19,22 @@ from mercer._types import CheckedRows, Matrix, RowsLike, Vector
 from mercer.data.sklearn_errors import advised
 from mercer.data.vectors import column_names
 from mercer.engine import memory
-from mercer.estimators.gaussian.covariance import KernelCovariance
+from mercer.estimators.gaussian.covariance import covariance_of
 from mercer.estimators.gaussian.options import function_variance, mean_functions, require_observation, row_variances
 from mercer.estimators.shared.base import KernelEstimator, bind_columns
 from mercer.estimators.shared.definiteness import PROCESS, counts_as_definite
 from mercer.estimators.shared.distinct import stacked
 from mercer.estimators.shared.expansion import KernelExpansion, feature_map_of, norm_of, unless_stored, without_noise
 from mercer.estimators.shared.layout import read_only
-from mercer.gram import Gram, PrecomputedGram
+from mercer.gram import Gram
 from mercer.gram.hold import reserve_square
+from mercer.gram.protocol import GramMatrix
 from mercer.kernels import Kernel
 from mercer.kernels.domain import checked_rows
 from mercer.kernels.inputs import Rows
 from mercer.kernels.plan import diagonal
 from mercer.solvers.gaussian.condition import factor_of, resume
-from mercer.solvers.gaussian.covariance import Covariance, MatrixCovariance
+from mercer.solvers.gaussian.covariance import Covariance
 from mercer.solvers.gaussian.posterior import LeftOut, Posterior, extend
 from mercer.solvers.gaussian.regression import GaussianRegression
 from mercer.solvers.gaussian.trend import Trend, TrendFit
@@ -47,6 +48,8 @@ class GaussianPredictions(KernelEstimator):
     """Everything of the estimator that needs a posterior and no search."""
 
     _if_indefinite = PROCESS
+    shares_matrices = True
+    predicts_in = np.float64
 
     alpha: Any
     mean: Any
@@ -68,6 +71,11 @@ class GaussianPredictions(KernelEstimator):
 
     feature_map_ = property(feature_map_of)
     norm_ = property(norm_of)
+
+    @property
+    def can_share(self) -> bool:
+        """Whether a fit can use kernel matrices that exist already; a linear mean needs the rows themselves."""
+        return super().can_share and self.mean != "linear"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -357,19 +365,18 @@ class GaussianPredictions(KernelEstimator):
         theta = np.zeros(0) if self.kernel_ is None else self.kernel_.theta
         return np.asarray(theta, dtype=np.float64)
 
-    def _covariance(self, X: CheckedRows | None = None) -> Covariance:
-        """Of the training rows, or others."""
-        rows = self.X_train_ if X is None else X
-        return (
-            MatrixCovariance(PrecomputedGram(rows))
-            if self.kernel_ is None
-            else KernelCovariance(self.kernel_, rows, self.n_jobs)
-        )
+    def _covariance(self, rows: Any, given: GramMatrix | None = None) -> Covariance:
+        """Of some rows, whose matrix may be given."""
+        return covariance_of(self.kernel_, rows, self.n_jobs, given)
 
-    def _problem(self, variances: Vector, trend: Trend | None, rows: Any = None) -> GaussianRegression:
+    def _problem(
+        self, variances: Vector, trend: Trend | None, covariance: Covariance | None = None
+    ) -> GaussianRegression:
         targets = self.y_train_.reshape(len(variances), -1)
+        if covariance is None:
+            covariance = self._covariance(self.X_train_)
         return GaussianRegression(
-            self._covariance(rows), targets, variances, trend, self.noise is not None, counts_as_definite(self)
+            covariance, targets, variances, trend, self.noise is not None, counts_as_definite(self)
         )
 
     def _cross(self, X: CheckedRows) -> Any:

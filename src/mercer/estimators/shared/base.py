@@ -77,6 +77,8 @@ class KernelEstimator(BaseEstimator):
     # For more rows a search evaluates no matrix for several fits, unless entries are expensive: solvers that need few
     # rows of K compute these faster than a search stores all.
     most_shared_rows: ClassVar[float] = np.inf
+    # The precision of kernel values that a prediction needs; None for that of the rows.
+    predicts_in: ClassVar[type | None] = None
     # What becomes of an indefinite kernel; None for a learner that needs no definiteness.
     _if_indefinite: ClassVar[Policy | None] = STATIONARY
     _fitted = Fitted(
@@ -191,6 +193,11 @@ class KernelEstimator(BaseEstimator):
         """Whether the fit changes the free parameters of the kernel."""
         return getattr(self, "optimizer", None) is not None
 
+    @property
+    def can_share(self) -> bool:
+        """Whether a fit with these parameters can use kernel matrices that exist already."""
+        return self.shares_matrices and not self.learns_kernel
+
     def _warn_if_degenerate(self, X: CheckedRows) -> None:
         """Warn if ``kernel_`` is diagonal or constant on the rows; for functions see ``_is_convex``."""
         if self.kernel_ is None or not self._is_taken_on_trust():
@@ -274,16 +281,21 @@ class KernelEstimator(BaseEstimator):
             del model.feature_names_in_
         return model
 
+    def _given_matrix(self) -> GramMatrix | None:
+        """The matrix of ``kernel_`` on the rows of this fit, where a search has evaluated it."""
+        return None if self._matrices is None or self.kernel_ is None else self._matrices.matrix(self.kernel_)
+
     def _gram(self, X: CheckedRows | Rows, Z: Any = None, dtype: Any = None) -> Any:
         """Return the Gram matrix of the fitted kernel; for ``"precomputed"``, ``X`` is the matrix."""
         if self.kernel_ is None:
+            if isinstance(X, EvaluatedGram):
+                return X if dtype is None else X.astype(dtype)
             # Of a fit, whose matrix was checked.
             gram = PrecomputedGram(X, symmetric=Z is None, finite=Z is None)
             return gram if dtype is None else gram.astype(dtype)
-        if Z is None and self._matrices is not None:
-            evaluated_before = self._matrices.matrix(self.kernel_)
-            if evaluated_before is not None:
-                return evaluated_before.astype(np.float64 if dtype is None else dtype)
+        given = self._given_matrix() if Z is None else None
+        if given is not None:
+            return given.astype(np.float64 if dtype is None else dtype)
         lazy = Gram(self.kernel_, X, Z, dtype=dtype, n_jobs=self.n_jobs)
         if Z is not None:
             return lazy

@@ -187,15 +187,18 @@ def _no_covariance(error: IndefiniteKernelError, policy: Policy) -> IndefiniteKe
     )
 
 
-def judge_covariance(learner: KernelEstimator, rows: Any, precision: Any) -> bool:
-    """The same for a Gaussian process on all ``rows``, which evaluates its matrices itself."""
+def judge_covariance(learner: KernelEstimator, rows: Any, precision: Any, given: GramMatrix | None = None) -> bool:
+    """The same for a Gaussian process on all ``rows``, which evaluates its matrices itself, unless one is given."""
     kernel = learner.kernel_
     if kernel is None:
         gram: Any = PrecomputedGram(rows)
     else:
         gram = Gram(kernel, rows, n_jobs=learner.n_jobs)
+        if given is not None:
+            gram = given.astype(gram.dtype)
         # For a function a sample is examined, for a positive kernel nothing.
-        gram = gram if is_usable(kernel, False) else evaluated(gram)
+        elif not is_usable(kernel, False):
+            gram = evaluated(gram)
     return judge_matrix(learner, gram, np.arange(gram.shape[0]), precision, False)
 
 
