@@ -108,6 +108,8 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     See Also
     --------
     KernelRidge : With ``kernel_params="loo"`` it learns the parameters of the terms together with factors of them.
+    GaussianProcessRegressor : With ``kernel=1.0 * k1 + 1.0 * k2 + White(0.1)`` the evidence learns factors of the
+        terms, their parameters and the noise.
 
     Notes
     -----
