@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -13,10 +15,11 @@ from sklearn.preprocessing import StandardScaler
 from mercer import SVC, KernelRidge
 from mercer._errors import DataError, ParameterError
 from mercer.data.strings import Strings
+from mercer.engine.locks import lock
 from mercer.kernels import RBF, Spectrum
 from mercer.selection.evaluated import Evaluator
 from mercer.selection.kernel_search import KernelSearchCV
-from mercer.selection.search_log import digest
+from mercer.selection.search_log import SearchLog, digest
 
 X = np.random.default_rng(0).normal(size=(24, 2))
 Y = X[:, 0] + 0.1 * X[:, 1] ** 2
@@ -150,3 +153,38 @@ def test_a_line_with_other_values_is_damaged(log, change):
     log.write_bytes(b"".join(lines))
     with pytest.raises(DataError, match=r"line 3 of the log .* is damaged"):
         search(log)
+
+
+def test_a_log_is_used_by_one_search_at_a_time(log, tmp_path):
+    before = log.read_bytes()
+    program = (
+        "import sys, time; from mercer.engine.locks import lock; file = open(sys.argv[1], 'ab'); "
+        "print(lock(file), flush=True); time.sleep(60)"
+    )
+    other = subprocess.Popen([sys.executable, "-c", program, str(log)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert other.stdout.readline() == "True\n"
+        with pytest.raises(DataError, match="is in use by another search; wait until that ends, or name another file"):
+            search(log)
+        assert log.read_bytes() == before
+    finally:
+        # The lock ends with the process that has it, as after kill -9.
+        other.kill()
+        other.communicate()
+    search(log)
+
+
+def test_a_search_that_ends_releases_its_log(log, monkeypatch):
+    def in_use():
+        with log.open("ab") as file:
+            return not lock(file)
+
+    seen = []
+    find = SearchLog.find
+    monkeypatch.setattr(SearchLog, "find", lambda *arguments: seen.append(in_use()) or find(*arguments))
+    search(log)
+    assert seen and all(seen) and not in_use()
+    # So does one that cannot begin.
+    with pytest.raises(ParameterError, match="is that of another search"):
+        search(log, X=X + 1)
+    assert not in_use()

@@ -65,7 +65,8 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         Whether to show progress on standard error.
     log : str or Path, optional
         A file with a line for each candidate. A search with the same data and arguments, other than the budget, takes
-        candidates from it, and so goes on where an earlier one was stopped or killed.
+        candidates from it, and so goes on where an earlier one was stopped or killed. The file is locked meanwhile: a
+        second search with it raises.
     parameters : list of str, optional
         Names of the penalties to search, such as ``["C"]``, ``"gamma"``, and ``"kernel"`` for its free parameters; by
         default all.

@@ -1,8 +1,8 @@
 """A search on disk: one line of JSON for each candidate, so that a search that was killed goes on where it stopped.
 
 The first line identifies the search. Each line is written at once and as a whole; a last line that is not complete is
-cut off when the file is opened again. A search asks for the same candidates again and gets those of the file, so that
-it decides as it did before.
+cut off when the file is opened again. The file is locked while a search uses it. A search asks for the same candidates
+again and gets those of the file, so that it decides as it did before.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,6 +24,7 @@ from mercer._errors import DataError, ParameterError
 from mercer._types import Vector
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
+from mercer.engine.locks import lock
 from mercer.selection.evaluated import Evaluated
 from mercer.selection.fold_rows import SearchData
 from mercer.selection.shared_fits import SharedFits
@@ -149,12 +151,13 @@ class SearchLog:
     known : dict of str to dict
         Lines of the file by candidate and tolerance.
     file : binary file, optional
-        Open for appending.
+        Open for appending, and locked: two searches that append to one file would hide their candidates from each
+        other.
     """
 
     path: Path
     known: dict[str, dict[str, Any]] = field(default_factory=dict)
-    file: BinaryIO | None = None
+    file: FileIO | None = None
 
     @classmethod
     def open(cls, path: str | Path, own: Mapping[str, str]) -> SearchLog:
@@ -169,30 +172,41 @@ class SearchLog:
         Raises
         ------
         DataError
-            If the file cannot be written, is no log of a search, or is damaged before its last line.
+            If the file cannot be written, is in use, is no log of a search, or is damaged before its last line.
         ParameterError
             If it is the log of another search; the message names what differs.
         """
         log = cls(Path(path))
         try:
-            content = log.path.read_bytes() if log.path.exists() else b""
-            whole = content[: content.rfind(b"\n") + 1]
-            lines = [line for line in whole.split(b"\n") if line]
-            if not lines and content and not _head(own).startswith(content):
-                raise _strange(path)
-            if lines:
-                _compare(path, lines[0], own)
-                for number, line in enumerate(lines[1:], start=2):
-                    log.read(line, number)
-            log.file = log.path.open("r+b" if log.path.exists() else "w+b", buffering=0)
-            # What a kill left of the last line is written over.
-            log.file.truncate(len(whole))
-            log.file.seek(len(whole))
-            if not lines:
-                log.file.write(_head(own))
+            log._load(own)
         except OSError as error:
+            log.close()
             raise DataError(f"the log {path} cannot be read and written: {error.strerror or error}.") from error
+        except BaseException:
+            log.close()
+            raise
         return log
+
+    def _load(self, own: Mapping[str, str]) -> None:
+        """Open and lock the file, read its lines, and cut off what a kill left of the last one."""
+        self.file = file = self.path.open("a+b", buffering=0)
+        if not lock(file):
+            raise DataError(
+                f"the log {self.path} is in use by another search; wait until that ends, or name another file."
+            )
+        file.seek(0)
+        content = file.readall()
+        whole = content[: content.rfind(b"\n") + 1]
+        lines = [line for line in whole.split(b"\n") if line]
+        if not lines and content and not _head(own).startswith(content):
+            raise _strange(self.path)
+        if lines:
+            _compare(self.path, lines[0], own)
+            for number, line in enumerate(lines[1:], start=2):
+                self.read(line, number)
+        file.truncate(len(whole))
+        if not lines:
+            file.write(_head(own))
 
     def read(self, line: bytes, number: int) -> None:
         """Take the candidate of a line of the file."""
