@@ -19,6 +19,7 @@ from cli_output import refusal
 from mercer._errors import ParameterError
 from mercer.cli import main
 from mercer.cli.options import parse_seconds
+from mercer.engine.locks import lock
 
 
 @pytest.fixture(autouse=True)
@@ -97,6 +98,7 @@ def test_fit_searches_too_and_for_text(capsys, rings):
         (["--model", "auto"], ["auto chooses everything itself", "svc or ridge"]),
         (["--folds", "1"], ["--folds must be at least 2"]),
         (["--folds", "60"], ["too few for 60 folds", "pass --folds"]),
+        (["-t", "a", "--folds", "50"], ["56 rows are too few for 50 folds of two rows or more; pass --folds 28"]),
         (["--log", "no/t.jsonl"], ["cannot write no/t.jsonl", "choose another --log"]),
         (["--log", "rings.csv"], ["cannot write rings.csv", "a file that is read"]),
         (["--set", "C=10"], ["C is chosen by the search", "--set C=10"]),
@@ -178,3 +180,40 @@ def test_a_setting_that_no_candidate_can_be_fitted_with(capsys, rings):
     assert code == 2
     assert "SVC cannot be searched with C=abc" in err
     assert "C must be a number above 0" in err
+
+
+@pytest.mark.parametrize(
+    ("command", "option"), [(("tune", "--folds", "2", "--budget"), "--budget"), (("fit", "--tune"), "--tune")]
+)
+def test_a_budget_for_one_candidate_names_the_option(capsys, rings, command, option):
+    _, out, err = run(capsys, command[0], "rings.csv", "-t", "ring", *command[1:], "0.000001s")
+    words, notes = " ".join(out.split()), " ".join(err.split())
+    for text in (words, notes):
+        assert f"so nothing was compared; raise {option}." in text and "time_budget" not in text
+    assert "The best of 1 candidate, by" in words and "a search of 1 candidate," in words
+    assert "KernelSearchCV" not in notes
+
+
+def test_messages_of_a_search_name_no_argument_of_python(capsys, rings):
+    _, _, err = run(capsys, "tune", *DATA, "--kernel", "linear", "--set", "C=cv")
+    assert "kernels=" not in err and "--kernel several times" in refusal(err)
+    rings["b"] = 1.0
+    rings.to_csv("rings.csv", index=False)
+    noise = ("tune", "rings.csv", "-t", "a", "--drop", "ring", "--model", "svr", "--folds", "2", "--budget", "2s")
+    _, _, err = run(capsys, *noise)
+    assert "kernels=" not in err and "Try other kernels (--kernel)" in " ".join(err.split())
+
+
+def test_a_second_run_with_the_same_log_is_told(capsys, rings):
+    with open("t.jsonl", "ab") as file:
+        assert lock(file)
+        code, _, err = run(capsys, "tune", *DATA, "--log", "t.jsonl", "--budget", "1s")
+    assert code == 2 and "the log t.jsonl is in use by another search" in refusal(err)
+
+
+def test_a_single_prediction_is_one(capsys, rings):
+    assert run(capsys, "fit", "rings.csv", "-t", "ring", "--model", "svc", "--set", "C=1", "-o", "m.mercer")[0] == 0
+    rings[:1].to_csv("one.csv", index=False)
+    _, out, err = run(capsys, "predict", "m.mercer", "one.csv", "-o", "p.csv")
+    assert "Wrote 1 prediction of ring to p.csv." in " ".join(out.split())
+    assert "Predicting ring of 1 row by" in " ".join(err.split())

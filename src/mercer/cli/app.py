@@ -11,14 +11,16 @@ import importlib
 import importlib.metadata
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from mercer._registered import MODELS
+from mercer.cli.arguments import Json, Model, fit_options, use_options, with_options
 from mercer.cli.checks import check_fit, check_use
-from mercer.cli.options import FitOptions, UseOptions, parse_seconds, roles_of_columns
+from mercer.cli.options import FitOptions, UseOptions, parse_seconds
 from mercer.cli.outcome import ending
 from mercer.cli.show import Printer
 from mercer.persistence.lead import check_begins
@@ -29,13 +31,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-_FILE = "A .csv, .tsv, .parquet, .libsvm, .npz or .json file, a folder of series, or sample:NAME (see: mercer samples)."
-
-_TASK = (
-    "By default worked out from the target: text means classification, and so do whole numbers with few different "
-    "values that repeat often (2 values; up to 10, each in 5 rows on average; up to 30, each in 100 rows)."
 )
 
 
@@ -96,85 +91,6 @@ def _start(
         typer.echo(context.get_help())
 
 
-Data = Annotated[str, typer.Argument(metavar="DATA", help=_FILE, show_default=False)]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that fit wrote.", show_default=False)]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option("--drop", metavar="COLUMN", help="Leave a column out; may be repeated.", show_default=False),
-]
-Axes = Annotated[
-    str | None,
-    typer.Option(metavar="ntc|nct", help="Of series in a .npz file: rows, times and channels (default), or nct."),
-]
-Memory = Annotated[
-    str | None, typer.Option("--memory", metavar="SIZE", help="Memory budget, such as 4GiB.", show_default=False)
-]
-Jobs = Annotated[
-    int | None, typer.Option("--n-jobs", metavar="N", help="Worker threads; all cores by default.", show_default=False)
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; after a failure with error and exit_code.")]
-
-
-Target = Annotated[
-    str | None, typer.Option("--target", "-t", metavar="COLUMN", help="The column to predict.", show_default=False)
-]
-Task = Annotated[str | None, typer.Option(metavar="classification|regression", help=_TASK)]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the model, as in --set C=10; may be repeated."),
-]
-Normalize = Annotated[str, typer.Option(metavar="standard|minmax|unit|none", help="Scaling of numbers; not for auto.")]
-Impute = Annotated[
-    str | None,
-    typer.Option(
-        metavar="mean|median|most_frequent",
-        help="Fill in missing values, which auto takes as they are and other models do not.",
-    ),
-]
-TextColumns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--text",
-        metavar="COLUMN",
-        help="A column to compare as text, letter by letter; may be repeated.",
-        show_default=False,
-    ),
-]
-TreeColumns = Annotated[
-    list[str] | None,
-    typer.Option("--tree", metavar="COLUMN", help="A column of bracketed trees; may be repeated.", show_default=False),
-]
-TestSize = Annotated[
-    float, typer.Option(metavar="SHARE", help="Fraction of the rows held out for the score; 0 for none.")
-]
-Refit = Annotated[
-    bool,
-    typer.Option(
-        " /--no-refit",
-        show_default=False,
-        help="Write the scored model, fitted on the training part, instead of one fitted on all rows.",
-    ),
-]
-Rows = Annotated[
-    int | None,
-    typer.Option(
-        min=2,
-        metavar="N",
-        show_default=False,
-        help="Fit on at most N rows, drawn at random; by default all, but of more than 20000 so many for auto "
-        "and 10000 for ridge.",
-    ),
-]
-Seed = Annotated[
-    int, typer.Option(min=0, max=2**32 - 1, metavar="SEED", help="Seed of the held-out rows, folds and samples.")
-]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        "--out", "-o", metavar="FILE", help="The model file; by default named after DATA.", show_default=False
-    ),
-]
 _MODEL_NAMES = "|".join(MODELS)
 
 
@@ -187,10 +103,9 @@ _MODEL_NAMES = "|".join(MODELS)
         'mercer fit houses.csv -t price --kernel "0.5*RBF(2.0) + Linear()" --set alpha=0.1',
     )
 )
+@with_options(fit_options, before="settings")
 def fit(
-    data: Data,
-    target: Target = None,
-    task: Task = None,
+    common: FitOptions,
     model: Annotated[
         str | None,
         typer.Option(
@@ -204,7 +119,6 @@ def fit(
         str | None,
         typer.Option("--kernel", "-k", metavar="EXPR", help='rbf, linear, poly, ... or "0.5*RBF(2.0) + Linear()".'),
     ] = None,
-    settings: Settings = None,
     tune: Annotated[
         str | None,
         typer.Option(
@@ -213,48 +127,10 @@ def fit(
             help="Search for penalties and parameters of the kernel for so long, as in 60s or 5m; see mercer tune.",
         ),
     ] = None,
-    normalize: Normalize = "standard",
-    impute: Impute = None,
-    drop: Drop = None,
-    text: TextColumns = None,
-    tree: TreeColumns = None,
-    axes: Axes = None,
-    test_size: TestSize = 0.2,
-    refit: Refit = True,
-    rows: Rows = None,
-    seed: Seed = 0,
-    out: Out = None,
-    memory: Memory = None,
-    n_jobs: Jobs = None,
-    quiet: Quiet = False,
-    json: Json = False,
 ) -> None:
     """Fit a model to a table, score it on held-out rows, and write it to a file."""
-    _fit(
-        FitOptions(
-            data,
-            target,
-            task,
-            model,
-            kernel,
-            settings or [],
-            normalize,
-            impute,
-            drop or [],
-            roles_of_columns(text=text, tree=tree),
-            axes,
-            test_size,
-            refit,
-            rows,
-            seed,
-            out,
-            memory,
-            n_jobs,
-            quiet,
-            json,
-            None if tune is None else parse_seconds(tune, "--tune"),
-        )
-    )
+    seconds = None if tune is None else parse_seconds(tune, "--tune")
+    _fit(replace(common, model=model, kernel=kernel, tune=seconds))
 
 
 def _fit(options: FitOptions) -> None:
@@ -270,10 +146,9 @@ def _fit(options: FitOptions) -> None:
         'mercer tune sms.tsv -t label --text message -k "Spectrum(2)" -k "Spectrum(3)" -k "Spectrum(4)"',
     )
 )
+@with_options(fit_options, before="settings")
 def tune(
-    data: Data,
-    target: Target = None,
-    task: Task = None,
+    common: FitOptions,
     model: Annotated[
         str | None,
         typer.Option(
@@ -304,22 +179,6 @@ def tune(
             "where it was stopped.",
         ),
     ] = None,
-    settings: Settings = None,
-    normalize: Normalize = "standard",
-    impute: Impute = None,
-    drop: Drop = None,
-    text: TextColumns = None,
-    tree: TreeColumns = None,
-    axes: Axes = None,
-    test_size: TestSize = 0.2,
-    refit: Refit = True,
-    rows: Rows = None,
-    seed: Seed = 0,
-    out: Out = None,
-    memory: Memory = None,
-    n_jobs: Jobs = None,
-    quiet: Quiet = False,
-    json: Json = False,
 ) -> None:
     """Search for the best penalties and kernel parameters, then fit, score and write the best model.
 
@@ -328,31 +187,15 @@ def tune(
     """
     kernels = kernel or []
     _fit(
-        FitOptions(
-            data,
-            target,
-            task,
-            model,
-            kernels[0] if kernels else None,
-            settings or [],
-            normalize,
-            impute,
-            drop or [],
-            roles_of_columns(text=text, tree=tree),
-            axes,
-            test_size,
-            refit,
-            rows,
-            seed,
-            out,
-            memory,
-            n_jobs,
-            quiet,
-            json,
-            parse_seconds(budget, "--budget"),
-            folds,
-            log,
-            kernels,
+        replace(
+            common,
+            model=model,
+            kernel=kernels[0] if kernels else None,
+            kernels=kernels,
+            tune=parse_seconds(budget, "--budget"),
+            time_option="--budget",
+            folds=folds,
+            log=log,
         )
     )
 
@@ -364,9 +207,9 @@ def tune(
         "mercer predict iris.mercer sample:iris --probabilities",
     )
 )
+@with_options(use_options, before="drop")
 def predict(
-    model: Model,
-    data: Data,
+    common: UseOptions,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -389,36 +232,24 @@ def predict(
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Of classes, also the probability of each; auto, logistic, gpc.")
     ] = False,
-    drop: Drop = None,
-    axes: Axes = None,
-    memory: Memory = None,
-    n_jobs: Jobs = None,
-    quiet: Quiet = False,
-    json: Json = False,
 ) -> None:
     """Predict the target for the rows of a table."""
-    options = UseOptions(model, data, drop or [], axes, out, memory, n_jobs, quiet, json, interval, probabilities)
-    check_use(options)
-    Printer(quiet, json).begin(f"Reading the model {model} and the rows of {data} ...")
+    options = replace(common, out=out, interval=interval, probabilities=probabilities)
+    _begin_use(options)
     _work("use").predict(options)
 
 
 @app.command(epilog=_examples("mercer evaluate houses.mercer more.csv"))
-def evaluate(
-    model: Model,
-    data: Data,
-    drop: Drop = None,
-    axes: Axes = None,
-    memory: Memory = None,
-    n_jobs: Jobs = None,
-    quiet: Quiet = False,
-    json: Json = False,
-) -> None:
+@with_options(use_options, before="drop")
+def evaluate(options: UseOptions) -> None:
     """Score a model on a table that also contains the target."""
-    options = UseOptions(model, data, drop or [], axes, None, memory, n_jobs, quiet, json)
-    check_use(options)
-    Printer(quiet, json).begin(f"Reading the model {model} and the rows of {data} ...")
+    _begin_use(options)
     _work("use").evaluate(options)
+
+
+def _begin_use(options: UseOptions) -> None:
+    check_use(options)
+    Printer(options.quiet, options.json).begin(f"Reading the model {options.model} and the rows of {options.data} ...")
 
 
 @app.command(epilog=_examples("mercer inspect houses.mercer", "mercer inspect houses.mercer --json"))

@@ -31,6 +31,7 @@ from mercer.data.readers import read_table
 from mercer.data.roles import VERBATIM
 from mercer.data.table import Table
 from mercer.data.target import read_target
+from mercer.data.words import counted
 from mercer.engine.memory import track
 from mercer.engine.settings import config
 from mercer.estimators.table import TableModel
@@ -108,7 +109,7 @@ def _found(model: TableModel, found: Mapping[str, Any]) -> str:
         f"{name}={value:.4g}" if isinstance(value, (int, float)) else f"{name} {value}"
         for name, value in found["table"][0]["parameters"].items()
     ]
-    return f"{', '.join(values)} by a search of {found['candidates']} candidates, {found['folds']} folds"
+    return f"{', '.join(values)} by a search of {counted(found['candidates'], 'candidate')}, {found['folds']} folds"
 
 
 def table_model(job: Job, options: FitOptions, parameters: Mapping[str, Any]) -> TableModel:

@@ -13,7 +13,10 @@ from mercer._errors import ParameterError
 
 @dataclass(frozen=True)
 class FitOptions:
-    """The options of ``mercer fit`` and ``mercer tune``; ``tune`` are the seconds of a search, None for none."""
+    """The options of ``mercer fit`` and ``mercer tune``; ``tune`` are the seconds of a search, None for none.
+
+    ``time_option`` is the option that gives them, for messages.
+    """
 
     data: str
     target: str | None = None
@@ -39,6 +42,7 @@ class FitOptions:
     folds: int = 5
     log: Path | None = None
     kernels: list[str] = field(default_factory=list)
+    time_option: str = "--tune"
 
 
 @dataclass(frozen=True)

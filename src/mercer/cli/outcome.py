@@ -40,6 +40,20 @@ _OPTIONS = {
     "; pass y as an ordered categorical (pandas.Categorical(y, categories=..., ordered=True))": "",
     'pass classes="sorted"': "pass --set classes=sorted",
     "leave the column out.": "leave the column out with --drop.",
+    "(sklearn.preprocessing.StandardScaler)": "(--normalize standard)",
+    " (see sklearn.preprocessing.StandardScaler)": " (--normalize standard)",
+    "(sklearn.impute.SimpleImputer)": "(--impute median)",
+    "subtract it (sklearn.compose.TransformedTargetRegressor(model, transformer=StandardScaler())), add a constant to "
+    "the kernel (kernel + mercer.kernels.Constant(c))": (
+        "add a constant to the kernel, as in --kernel 'RBF(1.0) + Constant(1.0)'"
+    ),
+    "Pass X as float64, loosen tol, lower C,": "Loosen tol, lower C (--set NAME=VALUE),",
+    ", or mercer.validity.nearest(K)": "",
+    "; pass X.toarray().": "; pass a table with all its columns, such as a .csv file.",
+    "Try other kernels (kernels=[...])": "Try other kernels (--kernel)",
+    "Pass kernels=[...] to choose among several": "Pass --kernel several times to choose among several",
+    "KernelSearchCV was interrupted": "the search was interrupted",
+    "KernelSearchCV left out": "the search left out",
 }
 
 # More is no paragraph that anybody reads; what is wrong stands at the beginning, and what to do at the end.
@@ -136,7 +150,7 @@ def _explained(error: Exception) -> tuple[str, int]:
     if isinstance(error, _USAGE):
         return error.format_message(), USER_FAULT
     if isinstance(error, MercerError):
-        return _in_options(str(error)), USER_FAULT
+        return in_options(str(error)), USER_FAULT
     if isinstance(error, MemoryError):
         return "the machine is out of memory; use fewer rows, or set a budget with --memory", USER_FAULT
     if isinstance(error, OSError):
@@ -149,8 +163,8 @@ def _explained(error: Exception) -> tuple[str, int]:
     )
 
 
-def _in_options(message: str) -> str:
-    """The message with what is written otherwise on the command line than in Python."""
+def in_options(message: str) -> str:
+    """Return a message with what is written otherwise on the command line than in Python."""
     for python, option in _OPTIONS.items():
         message = message.replace(python, option)
     message = _ORDER.sub(r'--set "\1"', message)
@@ -191,7 +205,7 @@ class _Notes:
         self._printed: set[str] = set()
 
     def __call__(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        text = _paragraph(_in_options(str(message)))
+        text = _paragraph(in_options(str(message)))
         if text not in self._printed:
             self._printed.add(text)
             sys.stderr.write(f"mercer: note: {text}\n")

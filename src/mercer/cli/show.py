@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 from rich.text import Text
 
-from mercer.data.words import printable
+from mercer.data.words import counted, printable
 from mercer.engine.memory import describe
 from mercer.engine.progress import Progress as Work
 from mercer.engine.progress import watched
@@ -119,7 +119,9 @@ class Printer:
     def evaluated(self, result: Mapping[str, Any]) -> None:
         """Print the scores of a model on a table."""
         self.object(result)
-        self.say(f"{result['model']} from {result['file']} on {result['data']}, {_rows(result['rows'])}", "bold")
+        self.say(
+            f"{result['model']} from {result['file']} on {result['data']}, {counted(result['rows'], 'row')}", "bold"
+        )
         self._table(
             f"Scores for {result['target']}",
             ["", *map(_metric, result["scores"])],
@@ -140,7 +142,7 @@ class Printer:
         """Print a description of the data before the fit begins."""
         rows = report["rows"]
         facts = [
-            ("data", f"{report['data']}: {_rows(rows['all'])}, {report['columns']}"),
+            ("data", f"{report['data']}: {counted(rows['all'], 'row')}, {report['columns']}"),
             ("target", f"{report['target']}: {report['task']}, because {report['why']}"),
             *[("left out", f"{name} ({why}{_hint(name, why)})") for name, why in report["left_out"].items()],
             *[("missing", _gaps(name, n, report)) for name, n in _first(report["missing"])],
@@ -171,7 +173,7 @@ class Printer:
             self.say("\nNo rows were held out, so there is no score.", "yellow")
             return
         how = "" if report["task"] == "regression" else "stratified, "
-        title = f"Score on {_rows(rows['held_out'])} held out ({how}seed {report['seed']})"
+        title = f"Score on {counted(rows['held_out'], 'row')} held out ({how}seed {report['seed']})"
         heads = ["model", *map(_metric, next(iter(scores.values())))]
         (first, own), *others = scores.items()
         before = (report["search"] or {}).get("before", {})
@@ -192,7 +194,7 @@ class Printer:
             ]
             for row in found["table"]
         ]
-        title = f"The best of {found['candidates']} candidates, by {found['folds']} folds"
+        title = f"The best of {counted(found['candidates'], 'candidate')}, by {found['folds']} folds"
         heads = [*names, _metric(found["metric"]), "exact solution"]
         self._table(title, heads, rows, best=0, numbers_from=len(names))
         self.say(found["sentence"])
@@ -287,7 +289,7 @@ def _first(values: Mapping[str, Any], most: int = 8) -> list[tuple[str, Any]]:
 
 def _gaps(name: str, count: int, report: Mapping[str, Any]) -> str:
     what = "value" if report["normalize"] == "model" else "category"
-    return f"{name}: {_rows(count)}, a {what} of its own"
+    return f"{name}: {counted(count, 'row')}, a {what} of its own"
 
 
 def _shortened(entries: re.Match[str]) -> str:
@@ -300,15 +302,11 @@ def _shortened(entries: re.Match[str]) -> str:
     return entries[0] if len(parts) <= 4 else f"[{', '.join(parts[:3])}, ... of {len(parts)}]"
 
 
-def _rows(count: int) -> str:
-    return f"{count} row" if count == 1 else f"{count} rows"
-
-
 def _fitted_on(report: Mapping[str, Any]) -> str:
     """Which rows the model in the file was fitted to."""
     rows = report["rows"]
     part = rows["all"] if report["refitted"] or not rows["held_out"] else rows["all"] - rows["held_out"]
-    some = f"all {_rows(part)}" if part == rows["all"] else f"the {_rows(part)} of the training part"
+    some = f"all {counted(part, 'row')}" if part == rows["all"] else f"the {counted(part, 'row')} of the training part"
     if rows["fitted"] < part:
         some = f"{rows['fitted']} of {some}, drawn at random"
     return f"fitted on {some}" + (" after the score" if report["refitted"] else "")
@@ -330,7 +328,7 @@ def _encoding(report: Mapping[str, Any]) -> str:
         return f"{' and '.join(roles)} as it is"
     if roles:
         words += f", {' and '.join(roles)} as it is"
-    return f"{words}{filled}; {count} encoded column{'s' if count != 1 else ''}"
+    return f"{words}{filled}; {counted(count, 'encoded column')}"
 
 
 def _certificate(report: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from mercer._errors import DataError, ParameterError
+from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer.cli.job import Job
 from mercer.cli.options import FitOptions
 from mercer.data.words import shown
@@ -62,21 +62,24 @@ def search(model: TableModel, job: Job, options: FitOptions, rows: np.ndarray) -
     with warnings.catch_warnings():
         # The least populated class may have fewer rows than there are folds: that is not the user's fault.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        # Said below, with the option that gives the time.
+        warnings.filterwarnings("ignore", "KernelSearchCV ended after one candidate", MercerWarning)
         try:
             searching.fit(prepared.rows, prepared.target)
-        except ParameterError as error:
-            raise ParameterError(str(error).replace("Pass kernels=[...]", "Pass --kernel several times")) from error
         except AllFailedError as error:
             if not options.settings:
                 raise
             # A value of --set that no candidate can be fitted with.
             settings = ", ".join(options.settings)
             raise ParameterError(f"{type(estimator).__name__} cannot be searched with {settings}: {error}") from error
+    stop = searching.stop_reason_.replace("time_budget", options.time_option)
+    if stop != searching.stop_reason_:
+        warn_user(f"the search ended after one candidate: {stop.removeprefix('budget: ')}", MercerWarning)
     best = dict(searching.best_params_)
     if isinstance(best.get("kernel"), Kernel):
         best["kernel"] = by_name(best["kernel"], sources)
     model.estimator.set_params(**best)
-    return {**_summary(searching, sources), "metric": "accuracy" if classes else "r2", "rows": len(rows)}
+    return {**_summary(searching, sources), "stop": stop, "metric": "accuracy" if classes else "r2", "rows": len(rows)}
 
 
 def _folds(classes: bool, y: np.ndarray, options: FitOptions) -> Any:
@@ -121,7 +124,6 @@ def _summary(searching: KernelSearchCV, sources: Sequence[str]) -> dict[str, Any
         "table": table,
         "certified": bool(searching.certified_),
         "sentence": _sentence(searching),
-        "stop": searching.stop_reason_,
         "sharing": searching.sharing_,
     }
 
@@ -129,7 +131,10 @@ def _summary(searching: KernelSearchCV, sources: Sequence[str]) -> dict[str, Any
 def _sentence(searching: KernelSearchCV) -> str:
     """How sure it is that the best candidate is the best."""
     if searching.certified_:
-        return "The best candidate is certain, given the folds: no upper bound of another one exceeds its score."
+        return (
+            "The best candidate is certain, given the folds: no upper bound of another one that "
+            "could be fitted exceeds its score."
+        )
     if searching.bounds_reason_:
         return f"Whether the best candidate is certain is not known: {searching.bounds_reason_.rstrip('.')}."
     lower, upper = searching.bounds_[:, 0], searching.bounds_[:, 1]

@@ -23,7 +23,7 @@ from mercer.data.readers import read_table
 from mercer.data.roles import VERBATIM
 from mercer.data.table import Table
 from mercer.data.target import known_target
-from mercer.data.words import printable
+from mercer.data.words import counted, printable
 from mercer.engine.settings import config
 from mercer.estimators.table import TableModel
 
@@ -75,7 +75,7 @@ def predict(options: UseOptions) -> None:
         }
     )
     if options.out is not None:
-        printer.say(f"Wrote {len(frame)} predictions of {model.target} to {options.out}.", "bold green")
+        printer.say(f"Wrote {counted(len(frame), 'prediction')} of {model.target} to {options.out}.", "bold green")
     elif not options.json and not options.quiet:
         text = frame.to_csv(index=False)
         # To another program the labels go as they are.
@@ -124,7 +124,7 @@ def _read(options: UseOptions, model: TableModel) -> Table:
 
 def _predicted(table: Table, model: TableModel, printer: Printer) -> np.ndarray:
     columns = _columns(table, model)
-    printer.begin(f"Predicting {model.target} of {columns.shape[0]} rows by {model.report_['model']} ...")
+    printer.begin(f"Predicting {model.target} of {counted(columns.shape[0], 'row')} by {model.report_['model']} ...")
     with printer.progress("predict"):
         predicted: np.ndarray = model.predict(columns, source=table.source, locate=table.locate)
     return predicted

@@ -39,6 +39,15 @@ def listing(names: Iterable[object], most: int = 10) -> str:
     return ", ".join(quoted) if rest <= 0 else f"{', '.join(quoted[:most])} and {rest} more"
 
 
+def counted(count: int, what: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "row"), counted(2, "row")
+    ('1 row', '2 rows')
+    """
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def shown(value: object) -> str:
     """Return a value from a file in quotes, fit for a message: control characters escaped, long text truncated.
 

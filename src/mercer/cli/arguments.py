@@ -1,0 +1,193 @@
+"""The arguments and options that commands have in common, each said once."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mercer.cli.options import FitOptions, UseOptions, roles_of_columns
+
+_FILE = "A .csv, .tsv, .parquet, .libsvm, .npz or .json file, a folder of series, or sample:NAME (see: mercer samples)."
+
+_TASK = (
+    "By default worked out from the target: text means classification, and so do whole numbers with few different "
+    "values that repeat often (2 values; up to 10, each in 5 rows on average; up to 30, each in 100 rows)."
+)
+
+Data = Annotated[str, typer.Argument(metavar="DATA", help=_FILE, show_default=False)]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that fit wrote.", show_default=False)]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option("--drop", metavar="COLUMN", help="Leave a column out; may be repeated.", show_default=False),
+]
+Axes = Annotated[
+    str | None,
+    typer.Option(metavar="ntc|nct", help="Of series in a .npz file: rows, times and channels (default), or nct."),
+]
+Memory = Annotated[
+    str | None, typer.Option("--memory", metavar="SIZE", help="Memory budget, such as 4GiB.", show_default=False)
+]
+Jobs = Annotated[
+    int | None, typer.Option("--n-jobs", metavar="N", help="Worker threads; all cores by default.", show_default=False)
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; after a failure with error and exit_code.")]
+
+
+Target = Annotated[
+    str | None, typer.Option("--target", "-t", metavar="COLUMN", help="The column to predict.", show_default=False)
+]
+Task = Annotated[str | None, typer.Option(metavar="classification|regression", help=_TASK)]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the model, as in --set C=10; may be repeated."),
+]
+Normalize = Annotated[str, typer.Option(metavar="standard|minmax|unit|none", help="Scaling of numbers; not for auto.")]
+Impute = Annotated[
+    str | None,
+    typer.Option(
+        metavar="mean|median|most_frequent",
+        help="Fill in missing values, which auto takes as they are and other models do not.",
+    ),
+]
+TextColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--text",
+        metavar="COLUMN",
+        help="A column to compare as text, letter by letter; may be repeated.",
+        show_default=False,
+    ),
+]
+TreeColumns = Annotated[
+    list[str] | None,
+    typer.Option("--tree", metavar="COLUMN", help="A column of bracketed trees; may be repeated.", show_default=False),
+]
+TestSize = Annotated[
+    float, typer.Option(metavar="SHARE", help="Fraction of the rows held out for the score; 0 for none.")
+]
+Refit = Annotated[
+    bool,
+    typer.Option(
+        " /--no-refit",
+        show_default=False,
+        help="Write the scored model, fitted on the training part, instead of one fitted on all rows.",
+    ),
+]
+Rows = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        metavar="N",
+        show_default=False,
+        help="Fit on at most N rows, drawn at random; by default all, but of more than 20000 so many for auto "
+        "and 10000 for ridge.",
+    ),
+]
+Seed = Annotated[
+    int, typer.Option(min=0, max=2**32 - 1, metavar="SEED", help="Seed of the held-out rows, folds and samples.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", "-o", metavar="FILE", help="The model file; by default named after DATA.", show_default=False
+    ),
+]
+
+
+def fit_options(
+    data: Data,
+    target: Target = None,
+    task: Task = None,
+    settings: Settings = None,
+    normalize: Normalize = "standard",
+    impute: Impute = None,
+    drop: Drop = None,
+    text: TextColumns = None,
+    tree: TreeColumns = None,
+    axes: Axes = None,
+    test_size: TestSize = 0.2,
+    refit: Refit = True,
+    rows: Rows = None,
+    seed: Seed = 0,
+    out: Out = None,
+    memory: Memory = None,
+    n_jobs: Jobs = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> FitOptions:
+    """Return the options that ``mercer fit`` and ``mercer tune`` have in common."""
+    return FitOptions(
+        data,
+        target,
+        task,
+        settings=settings or [],
+        normalize=normalize,
+        impute=impute,
+        drop=drop or [],
+        roles=roles_of_columns(text=text, tree=tree),
+        axes=axes,
+        test_size=test_size,
+        refit=refit,
+        rows=rows,
+        seed=seed,
+        out=out,
+        memory=memory,
+        n_jobs=n_jobs,
+        quiet=quiet,
+        json=json,
+    )
+
+
+def use_options(
+    model: Model,
+    data: Data,
+    drop: Drop = None,
+    axes: Axes = None,
+    memory: Memory = None,
+    n_jobs: Jobs = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> UseOptions:
+    """Return the options that ``mercer predict`` and ``mercer evaluate`` have in common."""
+    return UseOptions(model, data, drop or [], axes, memory=memory, n_jobs=n_jobs, quiet=quiet, json=json)
+
+
+def with_options(options: Callable[..., Any], before: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the parameters of a function beside its own; its first parameter is what the function returns.
+
+    Parameters
+    ----------
+    options : callable
+        Such as :func:`fit_options`.
+    before : str
+        Its parameter before which those of the command stand, in the help.
+
+    Returns
+    -------
+    callable
+        A decorator of commands.
+    """
+    shared = list(inspect.signature(options, eval_str=True).parameters.values())
+    place = next(number for number, parameter in enumerate(shared) if parameter.name == before)
+
+    def give(command: Callable[..., None]) -> Callable[..., None]:
+        _, *own = inspect.signature(command, eval_str=True).parameters.values()
+
+        @wraps(command)
+        def run(**given: Any) -> None:
+            common = options(**{parameter.name: given.pop(parameter.name) for parameter in shared})
+            command(common, **given)
+
+        parameters = [*shared[:place], *own, *shared[place:]]
+        # Typer reads the one, and for the names of types the other.
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return give

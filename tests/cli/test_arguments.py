@@ -1,0 +1,41 @@
+"""The options that commands have in common: said once, and the same in each."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from mercer.cli import app
+from mercer.cli.arguments import fit_options, use_options, with_options
+
+
+def test_a_command_has_its_own_parameters_among_the_common_ones() -> None:
+    def common(first: int, second: int = 2) -> tuple[int, int]:
+        return first, second
+
+    given: list[Any] = []
+
+    @with_options(common, before="second")
+    def command(pair: tuple[int, int], own: str = "a") -> None:
+        given.append((pair, own))
+
+    parameters = inspect.signature(command).parameters
+    assert [(name, parameter.default) for name, parameter in parameters.items()] == [
+        ("first", inspect.Parameter.empty),
+        ("own", "a"),
+        ("second", 2),
+    ]
+    command(first=1, second=5, own="b")
+    assert given == [((1, 5), "b")]
+
+
+@pytest.mark.parametrize(
+    ("commands", "common"), [((app.fit, app.tune), fit_options), ((app.predict, app.evaluate), use_options)]
+)
+def test_two_commands_have_the_same_common_options(commands: Any, common: Any) -> None:
+    shared = inspect.signature(common, eval_str=True).parameters
+    for command in commands:
+        parameters = inspect.signature(command).parameters
+        assert {name: parameters[name] for name in shared} == dict(shared)
