@@ -119,3 +119,19 @@ def test_numbers_that_are_not_finite() -> None:
 def test_two_columns_of_one_name() -> None:
     with pytest.raises(DataError, match="several columns of the name 'a'"):
         ColumnEncoder().fit(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+
+
+def test_numbers_as_they_are_come_before_text() -> None:
+    frame = pd.DataFrame({"town": list("UZUZ"), "pay": [1.0, 2.0, 3.0, 100.0], "words": ["a", "b", "c", "d"]})
+    encoder = ColumnEncoder({"words": "text"}, numbers=True).fit(frame)
+    features = encoder.transform(frame)
+    assert encoder.numbers_.tolist() == [1]
+    assert encoder.sources_.tolist() == [0, 0, 0, 1, 1]
+    pay = frame["pay"].to_numpy()
+    np.testing.assert_allclose(features.columns[4], (pay - pay.mean()) / pay.std())
+    other, plain = encoder.without_numbers(features)
+    assert [type(column).__name__ for column in plain.columns] == ["ndarray"] * 4 + ["Strings"]
+    expected = ColumnEncoder({"words": "text"}).fit_transform(frame)
+    for column, known in zip(plain.columns[:4], expected.columns[:4], strict=True):
+        assert column.tolist() == known.tolist()
+    assert other.sources_.tolist() == [0, 0, 0, 1]

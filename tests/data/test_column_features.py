@@ -114,3 +114,18 @@ def test_dates_that_are_missing_have_no_parts() -> None:
 def test_missing_text_is_empty() -> None:
     texts = TextColumn().texts(np.array(["ab", None, 3.0], dtype=object), np.array([False, True, False]))
     assert texts == ["ab", "", "3"]
+
+
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e150])
+def test_numbers_as_they_are_have_mean_zero_and_deviation_one(size: float) -> None:
+    values = size * np.array([1.0, 2.0, 4.0, 9.0])
+    weights = np.array([1.0, 1.0, 2.0, 1.0])
+    missing = np.array([False, False, False, True])
+    column = NumberColumn.fit(values, missing, weights)
+    standard, gaps = column.standardise(values, missing).T
+    assert gaps.tolist() == [0.0, 0.0, 0.0, 1.0]
+    assert abs(weights[:3] @ standard[:3]) < 1e-12
+    assert weights[:3] @ standard[:3] ** 2 == pytest.approx(weights[:3].sum())
+    assert standard[3] == 0.0
+    assert np.isfinite(column.standardise(np.array([1e300, -1e300]), np.zeros(2, bool))).all()
+    assert NumberColumn.fit(np.ones(3), np.zeros(3, bool)).standardise(np.ones(2), np.zeros(2, bool)).shape == (2, 0)

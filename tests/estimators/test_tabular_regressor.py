@@ -359,3 +359,50 @@ def test_it_is_no_worse_than_the_mean_beside_an_extreme_target() -> None:
     model = TabularRegressor().fit(X[:200], y[:200])
     errors, of_mean = np.abs(model.predict(X[200:]) - y[200:]), np.abs(y[:200].mean() - y[200:])
     assert errors.mean() < 1.1 * of_mean.mean()
+
+
+@pytest.mark.parametrize("draw", ["lognormal", "standard_t"])
+def test_linear_functions_of_numbers_with_long_tails(draw: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.lognormal(0.0, 1.5, (200, 4)) if draw == "lognormal" else rng.standard_t(2, (200, 4))
+    y = X @ [2.0, -1.0, 0.5, 0.0] + np.sin(3.0 * X[:, 0]) + 0.1 * rng.normal(size=200)
+    model = TabularRegressor().fit(X[:120], y[:120])
+    line = LinearRegression().fit(X[:120], y[:120])
+    ours, theirs = (np.square(one.predict(X[120:]) - y[120:]).mean() for one in (model, line))
+    assert ours < theirs
+    assert "Linear" in repr(model.kernel_)
+    low, high = model.predict_quantiles(X[120:], [0.05, 0.95]).T
+    assert np.mean((low <= y[120:]) & (y[120:] <= high)) > 0.75
+    assert model.relevance_[0] > model.relevance_[3]
+
+
+def test_there_is_no_linear_term_without_need() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    model = TabularRegressor().fit(X, np.sin(2.0 * X[:, 0]) * X[:, 1])
+    assert "Linear" not in repr(model.kernel_)
+    assert model.model_.n_features_in_ == 2
+
+
+def test_a_linear_term_with_weights_gaps_categories_and_text(tmp_path: object) -> None:
+    rng = np.random.default_rng(1)
+    n = 90
+    frame = pd.DataFrame(
+        {
+            "pay": rng.lognormal(0.0, 2.0, n),
+            "town": rng.choice(["Ulm", "Zug"], n),
+            "words": ["".join(rng.choice(list("abcdef"), 12)) for _ in range(n)],
+        }
+    )
+    y = 3.0 * frame["pay"].to_numpy() + 0.1 * rng.normal(size=n)
+    frame.loc[4, "pay"] = None
+    counts = rng.integers(1, 3, n)
+    model = TabularRegressor().fit(frame, y, sample_weight=counts)
+    repeated = np.repeat(np.arange(n), counts)
+    again = TabularRegressor().fit(frame.iloc[repeated].reset_index(drop=True), y[repeated])
+    assert "Linear" in repr(model.kernel_)
+    new = pd.DataFrame({"pay": [50.0, None], "town": ["Bonn", "Ulm"], "words": ["abc", None]})
+    assert model.predict(new)[0] == pytest.approx(150.0, rel=0.02)
+    np.testing.assert_allclose(again.predict(new[:1]), model.predict(new[:1]), rtol=1e-2)
+    mercer.save(model, f"{tmp_path}/model.mercer")
+    assert mercer.load(f"{tmp_path}/model.mercer").predict(new).tolist() == model.predict(new).tolist()

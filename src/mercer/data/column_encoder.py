@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -49,6 +50,9 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     kinds : dict of str to {"number", "category", "date", "text"}, optional
         Kinds of columns that are not what they seem, such as numbers that are codes of categories. The columns of an
         array are called x0, x1, ...
+    numbers : bool, default=False
+        Whether there are features for functions that are linear in numbers: each column of numbers as it is,
+        standardised, with the indicator of its gaps.
 
     Attributes
     ----------
@@ -72,8 +76,9 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         rules=(("names and columns do not match", lambda encoder: len(encoder.names_) == len(encoder.columns_)),),
     )
 
-    def __init__(self, kinds: Mapping[str, str] | None = None) -> None:
+    def __init__(self, kinds: Mapping[str, str] | None = None, *, numbers: bool = False) -> None:
         self.kinds = kinds
+        self.numbers = numbers
 
     def fit(self, X: Any, y: Any = None, sample_weight: Vector | None = None) -> Self:
         """Learn the kind and the encoding of each column; ``sample_weight`` says how often each row counts.
@@ -98,7 +103,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> np.ndarray | MixedRows:
         """Features of new rows, float64 of shape (n, p), followed by the columns of text if there are any.
 
-        A table without features has one, which is zero.
+        Numbers as they are come after all other features. A table without features has one, which is zero.
 
         Raises
         ------
@@ -106,18 +111,31 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
             If a column cannot be read as the kind that it had in training.
         """
         check_is_fitted(self, "columns_")
-        blocks, texts = [], []
+        blocks, numbers, texts = [], [], []
         for encoder, column in zip(self.columns_, read_columns(X), strict=True):
             if isinstance(encoder, TextColumn):
                 texts.append(Strings.of(encoder.texts(column.entries, column.missing)))
             else:
-                blocks.append(encoder.encode(*_as_kind(type(encoder), column)))
+                entries, missing = _as_kind(type(encoder), column)
+                blocks.append(encoder.encode(entries, missing))
+                if self.numbers and isinstance(encoder, NumberColumn):
+                    numbers.append(encoder.standardise(entries, missing))
+        blocks += numbers
         features = np.concatenate(blocks, axis=1) if blocks else np.empty((len(texts[0]), 0))
         if not features.shape[1]:
             features = np.zeros((len(features), 1))
         if not texts:
             return np.ascontiguousarray(features)
         return MixedRows([*map(np.ascontiguousarray, features.T), *texts])
+
+    def without_numbers(self, features: np.ndarray | MixedRows) -> tuple[Self, np.ndarray | MixedRows]:
+        """This encoder without numbers as they are, and what it makes of rows of which this one made ``features``."""
+        end, count = len(self.sources_) - len(self.numbers_), len(self.numbers_)
+        other = copy.copy(self)
+        other.numbers = False
+        if isinstance(features, MixedRows):
+            return other, MixedRows([*features.columns[:end], *features.columns[end + count :]])
+        return other, np.ascontiguousarray(features[:, :end])
 
     @property
     def texts_(self) -> list[int]:
@@ -128,11 +146,18 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     def sources_(self) -> NDArray[np.intp]:
         """The position of the column that each feature comes from."""
         widths = [sum(encoder.groups) for encoder in self.columns_]
-        return np.repeat(np.arange(len(widths)), widths) if sum(widths) else np.zeros(1, np.intp)
+        of_groups = np.repeat(np.arange(len(widths)), widths) if sum(widths) else np.zeros(1, np.intp)
+        return np.concatenate([of_groups, self.numbers_])
+
+    @property
+    def numbers_(self) -> NDArray[np.intp]:
+        """The position of the column of each feature of numbers as they are; these come after those of groups."""
+        counts = [column.linear if isinstance(column, NumberColumn) else 0 for column in self.columns_]
+        return np.repeat(np.arange(len(counts)), counts) if self.numbers else np.zeros(0, np.intp)
 
     @property
     def groups_(self) -> NDArray[np.intp]:
-        """The group of each feature; features of a group share their length scale."""
+        """The group of each feature but numbers as they are; features of a group share their length scale."""
         widths = [width for encoder in self.columns_ for width in encoder.groups]
         return np.repeat(np.arange(len(widths)), widths) if sum(widths) else np.zeros(1, np.intp)
 

@@ -17,12 +17,14 @@ from scipy.special import ndtri
 
 from mercer._types import Matrix, Vector
 from mercer.data.fitted import Fitted
-from mercer.data.statements import Each, Floats, Word
+from mercer.data.statements import Each, Floats, Number, Word
 
 Missing = NDArray[np.bool_]
 
 # Scores beyond it, of one row in 160, are cut off: an outlying value is not far from all others.
 _FARTHEST = 2.5
+# Numbers as they are, in deviations: what is beyond it would overflow in squares.
+_LARGEST = 1e6
 # Distinct numbers of a column between which scores are interpolated.
 _KNOTS = 1000
 # Values of a column of categories with indicators of their own, each in at least so many rows.
@@ -47,6 +49,8 @@ class NumberColumn:
     scores : ndarray of shape (m,)
     gaps : bool
         Whether there is an indicator of missing numbers.
+    mean, deviation : float
+        Of the numbers of training; 0 and 1 if the column is constant or empty.
 
     Examples
     --------
@@ -58,8 +62,15 @@ class NumberColumn:
     values: Vector
     scores: Vector
     gaps: bool
+    mean: float = 0.0
+    deviation: float = 1.0
     _fitted: ClassVar[Fitted] = Fitted(
-        {"values": Floats("m"), "scores": Floats("m", least=-_FARTHEST, most=_FARTHEST)},
+        {
+            "values": Floats("m"),
+            "scores": Floats("m", least=-_FARTHEST, most=_FARTHEST),
+            "mean": Number(),
+            "deviation": Number(least=np.finfo(float).tiny),
+        },
         rules=(("numbers are not ascending", lambda column: bool((np.diff(column.values) > 0).all())),),
     )
 
@@ -76,7 +87,7 @@ class NumberColumn:
         if len(distinct) > _KNOTS:
             chosen = np.linspace(0, len(distinct) - 1, _KNOTS).round().astype(np.intp)
             distinct, scores = distinct[chosen], scores[chosen]
-        return cls(distinct, scores, gaps)
+        return cls(distinct, scores, gaps, *_mean_and_deviation(known, None if weights is None else weights[~missing]))
 
     @property
     def groups(self) -> tuple[int, ...]:
@@ -87,6 +98,11 @@ class NumberColumn:
         """The feature that is 1 where an entry is missing."""
         return int(len(self.values) > 0) if self.gaps else None
 
+    @property
+    def linear(self) -> int:
+        """Features of :meth:`standardise`."""
+        return 1 + self.gaps if len(self.values) else 0
+
     def encode(self, values: Vector, missing: Missing) -> Matrix:
         features = []
         if len(self.values):
@@ -94,6 +110,21 @@ class NumberColumn:
         if self.gaps:
             features.append(missing.astype(np.float64))
         return np.stack(features, axis=1) if features else np.empty((len(values), 0))
+
+    def standardise(self, values: Vector, missing: Missing) -> Matrix:
+        """Features for functions that are linear in the numbers: these in deviations from their mean, and the indicator.
+
+        A missing number is 0. Of a constant or empty column there are none, (n, 0).
+        """
+        if not self.linear:
+            return np.empty((len(values), 0))
+        # What is too far away overflows, and is cut off as well.
+        with np.errstate(over="ignore"):
+            standard = (np.where(missing, self.mean, values) - self.mean) / self.deviation
+        features = [np.clip(standard, -_LARGEST, _LARGEST)]
+        if self.gaps:
+            features.append(missing.astype(np.float64))
+        return np.stack(features, axis=1)
 
     def _score(self, values: Vector) -> Vector:
         """Scores by linear interpolation; where slopes overflow, next to the least numbers, by steps."""
@@ -217,6 +248,14 @@ class TextColumn:
 
     def texts(self, values: NDArray[np.object_], missing: Missing) -> list[str]:
         return _labels(values, missing, "")
+
+
+def _mean_and_deviation(values: Vector, weights: Vector | None) -> tuple[float, float]:
+    """Of numbers (n,) of which two differ, computed in units of the largest, whose square may overflow."""
+    size = float(np.abs(values).max())
+    mean = float(np.average(values / size, weights=weights))
+    deviation = float(np.sqrt(np.average(np.square(values / size - mean), weights=weights)))
+    return mean * size, max(deviation * size, float(np.finfo(float).tiny))
 
 
 def _labels(values: NDArray[np.object_], missing: Missing, no_value: str = _NO_VALUE) -> list[str]:

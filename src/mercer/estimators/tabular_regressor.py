@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import time
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from mercer.engine import memory
 from mercer.estimators.gaussian_process_regressor import GaussianProcessRegressor
 from mercer.estimators.shared.targets import check_numbers, warn_of_constant
 from mercer.estimators.tabular.base import COMMAND_LINE, TabularModel
+from mercer.estimators.tabular.linear import linear_errors
 from mercer.kernels import Kernel
 
 # A known variance for each row, so that nearly equal rows do not make the covariance singular.
@@ -42,8 +44,10 @@ class TabularRegressor(RegressorMixin, TabularModel):
     .. math:: k(x, z) = a \, k_{5/2}\Bigl(\sqrt{\textstyle\sum_c (x_c - z_c)^2 / \ell_c^2}\Bigr)
               + b \exp\Bigl(-\textstyle\sum_c |x_c - z_c| / m_c\Bigr) + \sum_t s_t \, k_{\mathrm{text}}(x_t, z_t)
 
-    All parameters maximise the evidence. Numbers are mapped to normal scores, categories become indicators that share
-    a length scale, dates a number with season, weekday and time of day, and text is compared by a string kernel.
+    All parameters maximise the evidence. Numbers are mapped to normal scores, which bends functions that are linear in
+    numbers with long tails: where ridge regression on the numbers as they are predicts rows that are left out better,
+    the kernel may have a linear term in them. Categories become indicators that share a length scale, dates become a
+    number with season, weekday and time of day, and text is compared by a string kernel.
     Missing values need no treatment: they have an indicator of their own, and rows with gaps have a noise of their own,
     so that predictions for such rows are as uncertain as they were in training.
 
@@ -195,22 +199,46 @@ class TabularRegressor(RegressorMixin, TabularModel):
         X, y, weights = self._with_weights(X, check_numbers(self, y, X, several=False), sample_weight)
         warn_of_constant(y, None)
         with memory.track() as account:
-            features, y, weights = self._encode(X, y, weights)
+            features, y, weights = self._encode(X, y, weights, numbers=True)
             rows, random = self._kept_rows(len(y), None)
             self.target_mean_ = float(np.average(y, weights=weights))
             spread = float(np.sqrt(np.average(np.square(y - self.target_mean_), weights=weights)))
             self.target_scale_ = spread if spread > 0 else 1.0
             targets = (y - self.target_mean_) / self.target_scale_
-            kernel = self._learn(features, targets[:, None], rows, weights).kernel
-            left_out = self._left_out(kernel, features, targets, rows, weights)
-            self.residual_quantiles_ = left_out.standardised()
-            used = np.sort(rows)
-            self.model_ = (
-                left_out.model if len(used) <= _LEFT_OUT else self._process(kernel, features, targets, used, weights)
-            )
+            features = self._choose(features, targets, rows, weights)
             self.relevance_ = self._relevance(self.model_.predict, features, random)
         self.certificate_ = self._certified(len(y), time.perf_counter() - start_time, account.peak)
         return self
+
+    def _choose(self, features: Any, targets: Vector, rows: Positions, weights: Vector | None) -> Any:
+        """Fit with or without a linear term in numbers as they are; return the features of the better one.
+
+        The term is tried where a linear model predicts rows that are left out better than the process does without it:
+        normal scores bend linear functions of numbers with long tails.
+        """
+        whole = self.encoder_
+        self.encoder_, plain = whole.without_numbers(features)
+        left_out = self._condition(plain, targets, rows, weights)
+        some = np.sort(rows[:_LEFT_OUT])
+        if not len(whole.numbers_) or not left_out.is_worse_than_linear(features[some]):
+            return plain
+        other = copy.copy(self)
+        other.encoder_ = whole
+        other._condition(features, targets, rows, weights)
+        if other.search_.value <= self.search_.value:
+            return plain
+        self.__dict__ |= vars(other)
+        return features
+
+    def _condition(self, features: Any, targets: Vector, rows: Positions, weights: Vector | None) -> _LeftOutRows:
+        """Learn the kernel and fit the process to the rows."""
+        kernel = self._learn(features, targets[:, None], rows, weights).kernel
+        left_out = self._left_out(kernel, features, targets, rows, weights)
+        self.residual_quantiles_ = left_out.standardised()
+        used = np.sort(rows)
+        few = len(used) <= _LEFT_OUT
+        self.model_ = left_out.model if few else self._process(kernel, features, targets, used, weights)
+        return left_out
 
     def _process(
         self, kernel: Kernel, features: Any, targets: Vector, rows: Positions, weights: Vector | None
@@ -332,6 +360,11 @@ class _LeftOutRows:
             return True
         others = (counts @ self.y - self.y) / (total - 1.0)
         return float(counts @ np.abs(self.y - self.mean)) <= float(counts @ np.abs(self.y - others))
+
+    def is_worse_than_linear(self, features: Any) -> bool:
+        """Whether ridge regression has smaller errors, by the sum of their sizes or of their squares."""
+        own, others = self.y - self.mean, linear_errors(features, self.y, self.counts)
+        return any(self.counts @ size(others) < self.counts @ size(own) for size in (np.abs, np.square))
 
 
 def _repeated(errors: Vector, counts: Vector) -> Vector:

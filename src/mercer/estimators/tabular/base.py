@@ -155,9 +155,11 @@ class TabularModel(BaseEstimator, OneBlasThread):
             X, y, weights = (X.iloc[used] if hasattr(X, "iloc") else X[used]), y[used], weights[used]
         return X, y, weights
 
-    def _encode(self, X: Any, y: np.ndarray, weights: Vector | None) -> tuple[Any, np.ndarray, Vector | None]:
-        """Fit the encoding; return the different rows as features, their targets and weights."""
-        self.encoder_ = ColumnEncoder(self.kinds).fit(X, sample_weight=weights)
+    def _encode(
+        self, X: Any, y: np.ndarray, weights: Vector | None, *, numbers: bool = False
+    ) -> tuple[Any, np.ndarray, Vector | None]:
+        """Fit the encoding, also with ``numbers`` as they are; return the different rows, their targets and weights."""
+        self.encoder_ = ColumnEncoder(self.kinds, numbers=numbers).fit(X, sample_weight=weights)
         features = self.encoder_.transform(X)
         rows, weights = merged(features, y, weights)
         return (features, y, weights) if len(rows) == len(y) else (features[rows], y[rows], weights)
@@ -166,7 +168,7 @@ class TabularModel(BaseEstimator, OneBlasThread):
         """The kernel, by at most ``search_rows`` of the rows; sets what is reported of it."""
         encoder = self.encoder_
         deviation = self._deviation(int(encoder.groups_[-1]) + 1)
-        mixture = Mixture.of(encoder.groups_, len(encoder.texts_), deviation, len(encoder.gaps_))
+        mixture = Mixture.of(encoder.groups_, len(encoder.texts_), deviation, len(encoder.gaps_), len(encoder.numbers_))
         few = np.sort(rows[: self.search_rows])
         start = mixture.start
         previous = vars(self).get("search_") if self.warm_start else None

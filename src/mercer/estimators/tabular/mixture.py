@@ -2,11 +2,13 @@ r"""The kernel of a table and its parameters, learnt by the evidence.
 
 .. math:: k = a \, k_{5/2}\Bigl(\sqrt{\textstyle\sum_c (x_c - z_c)^2 / \ell_c^2}\Bigr)
               + b \exp\Bigl(-\textstyle\sum_c |x_c - z_c| / m_c\Bigr) + \sum_t s_t \, k_{\mathrm{text}}(x_t, z_t)
+              + e \textstyle\sum_c \tilde x_c \tilde z_c
 
 The first term, a Matern kernel of order 5/2, is smooth across columns. The second is a product of one-dimensional
 exponentials, whose functions are rough along single columns, as those of trees are. The evidence weighs the terms and
-takes columns out of each of them. What a missing entry would have told is noise: each column with gaps has a variance
-that the rows without an entry there have in addition.
+takes columns out of each of them. The last term is there where it is asked for: linear functions of numbers as they
+are, which normal scores bend where the numbers have long tails. What a missing entry would have told is noise: each
+column with gaps has a variance that the rows without an entry there have in addition.
 """
 
 from __future__ import annotations
@@ -23,13 +25,14 @@ import numpy as np
 from mercer._types import Integers, Matrix, Positions, Vector
 from mercer.data.columns import MixedRows
 from mercer.estimators.gaussian.covariance import KernelCovariance, NoisyCovariance, ScaledCovariance, TiedCovariance
-from mercer.kernels import Kernel, Laplacian, Matern, Spectrum
+from mercer.kernels import Kernel, Laplacian, Linear, Matern, Spectrum
 from mercer.solvers.gaussian.regression import GaussianRegression, Objective
 from mercer.solvers.gaussian.search import MultiStart, Search
 
 # Starts: features have a variance of about 1, and the targets together as well. Distances grow with the number of
 # groups, squared ones in the smooth term, and with them the scales; of few groups these are the least.
 _SMOOTH_SCALE, _ROUGH_SCALE, _SHARE, _NOISE = 2.0, 4.0, 0.5, 0.1
+_LINEAR_SHARE = 0.1
 _SMOOTH_GROWTH, _ROUGH_GROWTH = 0.9, 0.8
 _SCALE_BOUNDS, _SHARE_BOUNDS, _NOISE_BOUNDS = (0.05, 1e3), (1e-3, 1e3), (1e-6, 10.0)
 # Above so many groups of features there is one length scale a term: one a group would fit noise.
@@ -47,7 +50,7 @@ _PAIRS = 256
 
 @dataclass(frozen=True)
 class Mixture:
-    """A kernel with ``k(x, x) = sum of the shares``, and which of its parameters are equal.
+    """A kernel, ``k(x, x) = sum of the shares`` but for the linear term, and which of its parameters are equal.
 
     Parameters
     ----------
@@ -67,10 +70,10 @@ class Mixture:
     gaps: int = 0
 
     @classmethod
-    def of(cls, groups: Integers, texts: int = 0, deviation: float = 0.5, gaps: int = 0) -> Mixture:
-        """The mixture for features in ``groups`` (p,), which share a length scale, and for columns of text after them.
+    def of(cls, groups: Integers, texts: int = 0, deviation: float = 0.5, gaps: int = 0, numbers: int = 0) -> Mixture:
+        """The mixture for features in ``groups`` (p,), which share a length scale, and for columns of text.
 
-        In ``gaps`` columns entries are missing.
+        Between them are ``numbers`` that functions may be linear in. In ``gaps`` columns entries are missing.
 
         Examples
         --------
@@ -85,9 +88,11 @@ class Mixture:
             groups = np.zeros(p, np.intp)
         smooth, rough = max(_SMOOTH_SCALE, _SMOOTH_GROWTH * count**0.5), max(_ROUGH_SCALE, _ROUGH_GROWTH * count)
         terms: list[Kernel] = [_SHARE * Matern((smooth,) * p, nu=2.5), _SHARE * Laplacian((rough,) * p)]
-        if texts:
+        if texts or numbers:
             terms = [term.on(list(range(p))) for term in terms]
-            terms += [(_SHARE * _TEXT).on([p + text]) for text in range(texts)]
+            terms += [(_SHARE * _TEXT).on([p + numbers + text]) for text in range(texts)]
+        if numbers:
+            terms.append((_LINEAR_SHARE * Linear()).on(list(range(p, p + numbers))))
         kernel = functools.reduce(operator.add, terms)
         keys = [re.sub(r"\[(\d+)\]$", lambda entry: f"[{groups[int(entry[1])]}]", p.name) for p in kernel.parameters]
         numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
