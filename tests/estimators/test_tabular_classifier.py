@@ -188,3 +188,22 @@ def test_copies_and_files(tmp_path: object) -> None:
         for twin in (pickle.loads(pickle.dumps(model)), mercer.load(f"{tmp_path}/model.mercer")):
             np.testing.assert_array_equal(twin.predict_proba(TEST), model.predict_proba(TEST))
         assert not hasattr(clone(model), "model_")
+
+
+@pytest.mark.parametrize("names", [["no", "yes"], ["a", "b", "c"]])
+def test_a_gap_that_is_new_is_averaged_over(names: list[str]) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 2))
+    y = np.array(names)[np.digitize(X[:, 0], [0.0] if len(names) == 2 else [-0.5, 0.5])]
+    model = TabularClassifier().fit(X, y)
+    new = X[:40].copy()
+    new[:20, 0] = np.nan
+    P = model.predict_proba(new)
+    shares = np.array([np.mean(y == name) for name in names])
+    assert np.abs(P[:20] - shares).max() < 0.3
+    np.testing.assert_array_equal(model.predict(new), np.array(names)[P.argmax(axis=1)])
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(new)), P, atol=1e-12)
+    values = model.decision_function(new)
+    chosen = (values > 0).astype(int) if len(names) == 2 else values.argmax(axis=1)
+    np.testing.assert_array_equal(np.array(names)[chosen], model.predict(new))
+    np.testing.assert_array_equal(P[20:], model.predict_proba(X[20:40]))

@@ -406,3 +406,23 @@ def test_a_linear_term_with_weights_gaps_categories_and_text(tmp_path: object) -
     np.testing.assert_allclose(again.predict(new[:1]), model.predict(new[:1]), rtol=1e-2)
     mercer.save(model, f"{tmp_path}/model.mercer")
     assert mercer.load(f"{tmp_path}/model.mercer").predict(new).tolist() == model.predict(new).tolist()
+
+
+def test_a_gap_that_is_new_is_averaged_over() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=150), "b": rng.normal(size=150), "words": list("uvwxyz") * 25})
+    y = 2.0 * frame["a"].to_numpy() + frame["b"].to_numpy() + 0.1 * rng.normal(size=150)
+    model = TabularRegressor(kinds={"words": "text"}).fit(frame[:100], y[:100])
+    new = frame[100:].copy()
+    new["a"] = None
+    new.loc[new.index[0], "b"] = np.nan
+    mean, std = model.predict(new, return_std=True)
+    np.testing.assert_allclose(model.predict(new), mean, atol=1e-8)
+    low, high = model.predict_quantiles(new, [0.05, 0.95]).T
+    assert np.mean((low <= y[100:]) & (y[100:] <= high)) > 0.8
+    assert std[0] > std[1] > 1.0
+    # The other column still tells what it told.
+    assert np.corrcoef(mean[1:], new["b"][1:].astype(float))[0, 1] > 0.99
+    whole = model.predict(frame[100:])
+    mixed = pd.concat([frame[100:120], new[20:]])
+    np.testing.assert_allclose(model.predict(mixed)[:20], whole[:20], atol=1e-8)

@@ -171,6 +171,14 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
             if encoder.gap is not None
         ]
 
+    def new_gaps(self, X: Any) -> NDArray[np.bool_]:
+        """Where a number or a date is missing, of a column that had no gaps in training, (n, d)."""
+        gaps = np.zeros((len(X), len(self.columns_)), dtype=bool)
+        for place, (encoder, column) in enumerate(zip(self.columns_, read_columns(X), strict=True)):
+            if encoder.gap is None and isinstance(encoder, (NumberColumn, DateColumn)):
+                gaps[:, place] = column.missing
+        return gaps
+
     def missing(self, features: Any) -> Matrix:
         """Of encoded rows, (n, g): where an entry is missing, for each column with gaps in training."""
         if isinstance(features, MixedRows):

@@ -112,7 +112,7 @@ class NumberColumn:
         return np.stack(features, axis=1) if features else np.empty((len(values), 0))
 
     def standardise(self, values: Vector, missing: Missing) -> Matrix:
-        """Features for functions that are linear in the numbers: these in deviations from their mean, and the indicator.
+        """Features for functions that are linear in numbers: these in deviations from their mean, and the indicator.
 
         A missing number is 0. Of a constant or empty column there are none, (n, 0).
         """

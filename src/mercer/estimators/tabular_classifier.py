@@ -18,6 +18,7 @@ from mercer.engine import memory
 from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression
 from mercer.estimators.shared.labels import check_labels, encoded
 from mercer.estimators.tabular.base import COMMAND_LINE, TabularModel
+from mercer.estimators.tabular.new_gaps import NewGaps
 from mercer.estimators.tabular.penalty import choose_cost
 from mercer.gram import Gram
 from mercer.kernels import Kernel
@@ -198,8 +199,23 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         ndarray of shape (m,) or (m, k)
             For two classes (m,), the logarithm of the odds of ``classes_[1]``; else (m, k).
         """
-        features = self._encoded(X)
-        return self.model_.decision_function(features)
+        features, gaps = self._encoded(X)
+        values = self.model_.decision_function(features)
+        if gaps is not None:
+            logarithms = self._averaged_logarithms(gaps)
+            values[gaps.rows] = logarithms[:, 1] - logarithms[:, 0] if values.ndim == 1 else logarithms
+        return values
+
+    def _averaged(self, gaps: NewGaps) -> Matrix:
+        """Probabilities of rows with new gaps, over what the entries may be."""
+        return np.asarray(np.mean([self.model_.predict_proba(draw) for draw in gaps.draws()], axis=0))
+
+    def _averaged_logarithms(self, gaps: NewGaps) -> Matrix:
+        return np.asarray(np.log(np.maximum(self._averaged(gaps), np.finfo(float).tiny)))
+
+    @property
+    def _training_features(self) -> Any:
+        return self.model_.X_fit_
 
     def predict(self, X: RowsLike) -> np.ndarray:
         """Return the most probable class of each row.
@@ -207,14 +223,18 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         Parameters
         ----------
         X : pandas.DataFrame or array-like of shape (m, d)
-            Categories that were not seen in training are allowed.
+            Categories that were not seen in training are allowed. A number or date that is missing where none was in
+            training is averaged over those of training rows.
 
         Returns
         -------
         ndarray of shape (m,)
         """
-        features = self._encoded(X)
-        return self.model_.predict(features)
+        features, gaps = self._encoded(X)
+        labels = self.model_.predict(features)
+        if gaps is not None:
+            labels[gaps.rows] = self.classes_[self._averaged(gaps).argmax(axis=1)]
+        return labels
 
     def predict_proba(self, X: RowsLike) -> Matrix:
         """Return the probabilities of the classes.
@@ -228,8 +248,11 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         ndarray of shape (m, k)
             Each row sums to one.
         """
-        features = self._encoded(X)
-        return self.model_.predict_proba(features)
+        features, gaps = self._encoded(X)
+        probabilities = self.model_.predict_proba(features)
+        if gaps is not None:
+            probabilities[gaps.rows] = self._averaged(gaps)
+        return probabilities
 
     def predict_log_proba(self, X: RowsLike) -> Matrix:
         """Return the logarithms of the probabilities.
@@ -242,8 +265,11 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         -------
         ndarray of shape (m, k)
         """
-        features = self._encoded(X)
-        return self.model_.predict_log_proba(features)
+        features, gaps = self._encoded(X)
+        logarithms = self.model_.predict_log_proba(features)
+        if gaps is not None:
+            logarithms[gaps.rows] = self._averaged_logarithms(gaps)
+        return logarithms
 
 
 def _contrasts(codes: Integers, k: int, weights: Vector | None = None) -> Matrix:

@@ -24,6 +24,7 @@ from mercer.estimators.gaussian_process_regressor import GaussianProcessRegresso
 from mercer.estimators.shared.targets import check_numbers, warn_of_constant
 from mercer.estimators.tabular.base import COMMAND_LINE, TabularModel
 from mercer.estimators.tabular.linear import linear_errors
+from mercer.estimators.tabular.new_gaps import NewGaps
 from mercer.kernels import Kernel
 
 # A known variance for each row, so that nearly equal rows do not make the covariance singular.
@@ -281,7 +282,8 @@ class TabularRegressor(RegressorMixin, TabularModel):
         Parameters
         ----------
         X : pandas.DataFrame or array-like of shape (m, d)
-            Categories that were not seen in training are allowed.
+            Categories that were not seen in training are allowed. A number or date that is missing where none was in
+            training is averaged over those of training rows.
         return_std : bool, default=False
             Whether to return the standard deviations of new observations as well.
 
@@ -290,18 +292,37 @@ class TabularRegressor(RegressorMixin, TabularModel):
         mean : ndarray of shape (m,)
         std : ndarray of shape (m,)
         """
-        features = self._encoded(X)
-        if not return_std:
-            return self.target_mean_ + self.target_scale_ * self.model_.predict(features)
+        features, gaps = self._encoded(X)
+        if return_std:
+            return self._with_deviations(features, gaps)
+        mean = self.model_.predict(features)
+        if gaps is not None:
+            mean[gaps.rows] = np.mean([self.model_.predict(draw) for draw in gaps.draws()], axis=0)
+        return self.target_mean_ + self.target_scale_ * mean
+
+    def _with_deviations(self, features: Any, gaps: NewGaps | None) -> tuple[Vector, Vector]:
+        """Means and standard deviations of observations in encoded rows."""
+        mean, variance = self._moments(features)
+        if gaps is not None:
+            means, variances = map(np.array, zip(*(self._moments(draw) for draw in gaps.draws()), strict=True))
+            mean[gaps.rows], variance[gaps.rows] = means.mean(axis=0), variances.mean(axis=0) + means.var(axis=0)
+        return self.target_mean_ + self.target_scale_ * mean, self.target_scale_ * np.sqrt(variance)
+
+    def _moments(self, features: Any) -> tuple[Vector, Vector]:
+        """Means and variances of observations in encoded rows, on the scale of the process."""
         mean, std = self.model_.predict(features, return_std=True, observation=False)
-        std = np.sqrt(np.square(std) + self._variances(features))
-        return self.target_mean_ + self.target_scale_ * mean, self.target_scale_ * std
+        return mean, np.square(std) + self._variances(features)
+
+    @property
+    def _training_features(self) -> Any:
+        return self.model_.X_train_
 
     def predict_quantiles(self, X: RowsLike, quantiles: ArrayLike = (0.05, 0.5, 0.95)) -> Matrix:
         r"""Return quantiles of new observations: the mean plus ``std`` times a quantile of standardised errors.
 
         The errors are those of training rows, each left out in turn, so that an interval has the coverage that it had
-        in training, also where the noise is not Gaussian. Beyond the largest error the tails are Gaussian.
+        in training, also where the noise is not Gaussian. Beyond the largest error the tails are Gaussian, and so are
+        the quantiles of rows with a gap in a column that had none in training.
 
         Parameters
         ----------
@@ -322,8 +343,13 @@ class TabularRegressor(RegressorMixin, TabularModel):
         wanted = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
         if wanted.ndim != 1 or not ((wanted > 0) & (wanted < 1)).all():
             raise ParameterError(f"quantiles must be numbers between 0 and 1, but are {quantiles!r}.")
-        mean, std = self.predict(X, return_std=True)
-        return np.asarray(mean[:, None] + std[:, None] * _error_quantiles(self.residual_quantiles_, wanted))
+        features, gaps = self._encoded(X)
+        mean, std = self._with_deviations(features, gaps)
+        errors = np.tile(_error_quantiles(self.residual_quantiles_, wanted), (len(mean), 1))
+        if gaps is not None:
+            # What such an entry would have told, no error of training shows.
+            errors[gaps.rows] = ndtri(wanted)
+        return np.asarray(mean[:, None] + std[:, None] * errors)
 
 
 @dataclass(frozen=True, eq=False)

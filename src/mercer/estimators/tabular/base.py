@@ -28,6 +28,7 @@ from mercer.estimators.shared.parameters import require_flags, require_whole
 from mercer.estimators.shared.statements import Jobs
 from mercer.estimators.shared.weights import check_sample_weight
 from mercer.estimators.tabular.mixture import Learned, Mixture, RowNoise, learn, relevance
+from mercer.estimators.tabular.new_gaps import NewGaps
 from mercer.estimators.tabular.repeats import merged
 from mercer.kernels import Kernel
 from mercer.solvers.gaussian.search import Search
@@ -122,10 +123,19 @@ class TabularModel(BaseEstimator, OneBlasThread):
             check_n_features(self, checked, reset=reset)
         return X if hasattr(X, "columns") else checked
 
-    def _encoded(self, X: RowsLike) -> Any:
-        """New rows as features."""
+    def _encoded(self, X: RowsLike) -> tuple[Any, NewGaps | None]:
+        """New rows as features, and those with a gap where there was none in training."""
         check_is_fitted(self, "encoder_")
-        return self.encoder_.transform(self._check_table(X, reset=False))
+        X = self._check_table(X, reset=False)
+        features = self.encoder_.transform(X)
+        # Columns of text come last, and have no gaps.
+        sources = np.concatenate([self.encoder_.sources_, np.asarray(self.encoder_.texts_, dtype=np.intp)])
+        return features, NewGaps.of(self.encoder_.new_gaps(X), features, sources, self._training_features)
+
+    @property
+    def _training_features(self) -> Any:
+        """The rows that were learnt from, as features."""
+        raise NotImplementedError
 
     def _kept_rows(self, n: int, codes: Positions | None) -> tuple[Positions, np.random.RandomState]:
         """The rows that are learnt from: all that ``max_rows`` or the memory allow, in random order."""
