@@ -389,7 +389,7 @@ class _LeftOutRows:
 
     def is_worse_than_linear(self, features: Any) -> bool:
         """Whether ridge regression has smaller errors, by the sum of their sizes or of their squares."""
-        own, others = self.y - self.mean, linear_errors(features, self.y, self.counts)
+        own, others = self.y - self.mean, linear_errors(features, self.y, self.counts, self.model.n_jobs)
         return any(self.counts @ size(others) < self.counts @ size(own) for size in (np.abs, np.square))
 
 

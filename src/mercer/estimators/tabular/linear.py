@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 
 from mercer._types import Vector
 from mercer.data.columns import MixedRows
-from mercer.estimators.kernel_ridge import KernelRidge
+from mercer.gram import Gram
+from mercer.kernels import Linear
+from mercer.solvers.linear.choose_penalty import reduce_and_choose
+from mercer.solvers.linear.linear_system import LinearSystem
 
 
-def linear_errors(features: Any, targets: Vector, counts: Vector) -> Vector:
-    """The errors (n,) of ridge regression in rows that are left out.
+def linear_errors(features: Any, targets: Vector, counts: Vector, n_jobs: int | None = None) -> Vector:
+    """The errors (n,) of ridge regression in rows that are left out, with the penalty that makes them least.
 
     Parameters
     ----------
@@ -22,6 +25,8 @@ def linear_errors(features: Any, targets: Vector, counts: Vector) -> Vector:
     targets : ndarray of shape (n,)
     counts : ndarray of shape (n,)
         Repetitions of each row, one of which is left out.
+    n_jobs : int, optional
+        Threads.
 
     Examples
     --------
@@ -31,8 +36,8 @@ def linear_errors(features: Any, targets: Vector, counts: Vector) -> Vector:
     """
     columns = features.columns if isinstance(features, MixedRows) else features.T
     Z = np.column_stack([np.ones(len(targets)), *(column for column in columns if isinstance(column, np.ndarray))])
-    with warnings.catch_warnings():
-        # That it is worse than the mean says nothing here.
-        warnings.simplefilter("ignore")
-        ridge = KernelRidge("loo", kernel="linear").fit(Z, targets, sample_weight=counts)
-    return np.asarray(targets - ridge.loo_predictions_)
+    gram = Gram(Linear(), Z, dtype=np.float64, n_jobs=n_jobs)
+    system = LinearSystem(gram, targets[:, None], np.zeros(1), counts)
+    with ExitStack() as stack:
+        path, penalties, _ = reduce_and_choose(system, stack, "loo", None, per_target=False, n_jobs=n_jobs)
+        return np.asarray(path.left_out_errors(float(penalties[0]))[:, 0])
