@@ -178,7 +178,7 @@ class SearchLog:
         """
         log = cls(Path(path))
         try:
-            log._load(own)
+            log.load_lines(own)
         except OSError as error:
             log.close()
             raise DataError(f"the log {path} cannot be read and written: {error.strerror or error}.") from error
@@ -187,7 +187,7 @@ class SearchLog:
             raise
         return log
 
-    def _load(self, own: Mapping[str, str]) -> None:
+    def load_lines(self, own: Mapping[str, str]) -> None:
         """Open and lock the file, read its lines, and cut off what a kill left of the last one."""
         self.file = file = self.path.open("a+b", buffering=0)
         if not lock(file):
