@@ -182,3 +182,8 @@ def test_what_needs_a_fit_says_so() -> None:
     for ask in (lambda m: m.predict(X), lambda m: m.loo_predictions_, lambda m: m.loo_score_):
         with pytest.raises(ValueError, match="not fitted yet"):
             ask(KernelRidge())
+
+
+def test_targets_whose_squares_overflow():
+    with pytest.raises(DataError, match=r"y reaches 1e\+200, whose square overflows float64; divide y by a number"):
+        KernelRidge(kernel="rbf").fit(np.eye(3), [1e200, 0.0, 1.0])

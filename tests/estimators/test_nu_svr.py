@@ -282,3 +282,16 @@ def test_columns_of_very_different_scales_are_solved_to_rounding() -> None:
     model = NuSVR(kernel="linear").fit(X, X[:, 1])
     rounding = np.finfo(float).eps * np.square(X).sum(axis=1).max() * np.abs(model.dual_coef_).sum()
     assert model.certificate_.kkt_violation <= rounding < 0.1
+
+
+def test_a_tolerance_above_the_differences_of_the_targets_is_told() -> None:
+    x = np.linspace(0.0, 3.0, 20)[:, None]
+    y = 1e-15 * np.sin(2.0 * x.ravel())
+    for learner in (NuSVR(C=1e-13), SVR(C=1e-13, epsilon=1e-17)):
+        with pytest.warns(
+            MercerWarning, match=r"the targets differ by 2e-15 at most, and tol=0.001, which is in units"
+        ):
+            learner.fit(x, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert learner.set_params(tol=1e-18).fit(x, y).score(x, y) > 0.9

@@ -16,7 +16,17 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
-from mercer import SVC, SVR, GaussianProcessClassifier, GridSearchCV, KernelRidge, KernelSearchCV, NuSVC, OneClassSVM
+from mercer import (
+    SVC,
+    SVR,
+    GaussianProcessClassifier,
+    GridSearchCV,
+    KernelRidge,
+    KernelSearchCV,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+)
 from mercer._errors import DataError, MercerWarning
 from mercer.kernels import RBF, Constant, Spectrum
 from search_cases import curve, three_classes, two_classes
@@ -290,3 +300,20 @@ def test_a_column_of_labels_is_told_once() -> None:
     assert [warning.category for warning in caught] == [DataConversionWarning]
     alone = KernelSearchCV(SVC(), cv=2, parameters=["C"], random_state=0).fit(X, y)
     assert search.best_params_ == alone.best_params_ and search.best_score_ == alone.best_score_
+
+
+@pytest.mark.parametrize(
+    ("learner", "parameters"),
+    [(SVR(), ["C", "epsilon"]), (NuSVR(), ["C"]), (KernelRidge(kernel="rbf"), ["alpha"])],
+    ids=["SVR", "NuSVR", "KernelRidge"],
+)
+def test_the_size_of_the_targets_makes_no_difference(learner: Any, parameters: list[str]) -> None:
+    X, y = curve(30)
+    scores = []
+    for size in (1.0, 1e-100, 1e100):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            search = KernelSearchCV(learner, cv=2, parameters=parameters, random_state=0).fit(X, size * y)
+        assert search.score(X, size * y) > 0.5
+        scores.append(search.best_score_)
+    np.testing.assert_allclose(scores, scores[0], atol=0.1)

@@ -152,3 +152,27 @@ def test_folds(cv: Any, message: str) -> None:
 def test_a_single_held_out_row_has_no_r2(rows: int, cv: Any) -> None:
     with pytest.raises(DataError, match=r"is R\^2, which needs two held-out rows, but the fold has one\. Use fewer"):
         KernelSearchCV(KernelRidge(kernel="rbf"), cv=cv).fit(X[:rows], NUMBERS[:rows])
+
+
+@pytest.mark.parametrize("kernels", [None, ["rbf", "linear"]], ids=["one kernel", "two kernels"])
+def test_a_table_with_text_names_what_takes_it(kernels: Any) -> None:
+    table = pd.DataFrame(X[:, :2], columns=["a", "b"]).assign(t=["u", "v"] * 20)
+    with pytest.raises(DataError, match=r"'u'.*TabularRegressor, TabularClassifier, kernels on columns, such as"):
+        KernelSearchCV(SVC(), kernels=kernels).fit(table, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "size"), [("rbf", 1e-300), ("rbf", 1e-160), ("rbf", 1e160), (RBF(1.0), 1e-300), (RBF(1.0), 1e160)]
+)
+def test_rows_whose_distances_overflow(kernel: Any, size: float) -> None:
+    with pytest.raises(DataError, match=r"distances between the rows of X leave the range of float64.*Scale the col"):
+        KernelSearchCV(KernelRidge(kernel=kernel)).fit(X * size, NUMBERS)
+
+
+@pytest.mark.parametrize(
+    ("size", "message"), [(1e-300, "y differs by at most"), (1e300, "y reaches"), (1e200, "y reaches")]
+)
+@pytest.mark.parametrize("learner", ["numbers", "ridge"])
+def test_targets_whose_squares_overflow(learner: str, size: float, message: str) -> None:
+    with pytest.raises(DataError, match=f"{message} .*e.{abs(int(np.log10(size)))}"):
+        KernelSearchCV(LEARNERS[learner][0]).fit(X, NUMBERS * size)

@@ -13,8 +13,10 @@ _ADVICE = (
     ("contains infinity", "Drop those rows or replace the values; numpy.isfinite shows where they are."),
     (
         "could not convert string to float",
-        "Encode text and categories first (sklearn.preprocessing.OneHotEncoder); `mercer fit` does it for files. For "
-        "rows of text pass a kernel on strings, such as mercer.kernels.Spectrum(3).",
+        "Encode text and categories first (sklearn.preprocessing.OneHotEncoder), or use what takes such tables: "
+        "TabularRegressor, TabularClassifier, kernels on columns, such as RBF(1.0).on(['size']) + "
+        "Spectrum(3).on(['name']), and `mercer fit` for files. For rows of text pass a kernel on strings, such as "
+        "mercer.kernels.Spectrum(3).",
     ),
     ("setting an array element with a sequence", f"Rows of numbers must have equal lengths. {_OTHER_ROWS}"),
     ("float() argument must be", _OTHER_ROWS),

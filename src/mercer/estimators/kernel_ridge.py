@@ -29,7 +29,7 @@ from mercer.estimators.shared.left_out_baseline import warn_if_ridge_is_worse, w
 from mercer.estimators.shared.parameters import require_flags
 from mercer.estimators.shared.penalties import check_penalties, choices_of, criterion_of, penalties_of
 from mercer.estimators.shared.statements import FitRows, LikeThe
-from mercer.estimators.shared.targets import warn_of_constant
+from mercer.estimators.shared.targets import require_squares, warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, weighted_scale
 from mercer.gram import Gram
 from mercer.gram.hold import evaluated
@@ -438,6 +438,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     ) -> tuple[NDArray[np.intp], LinearSystem]:
         """Check and keep the data; rows with a weight, and the linear system over them."""
         X, y = self._check_X_and_numbers(X, y, several=True)
+        require_squares(y)
         weights = None if sample_weight is None else check_sample_weight(sample_weight, X)
         n_targets = 1 if y.ndim == 1 else y.shape[1]
         alpha = np.zeros(n_targets) if isinstance(self.alpha, str) else penalties_of(self.alpha, n_targets)

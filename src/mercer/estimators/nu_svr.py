@@ -16,7 +16,13 @@ from mercer.engine import memory
 from mercer.estimators.shared.parameters import require_number
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_svm_weight
-from mercer.estimators.svm.single_expansion import TUBE, SingleExpansion, check_cost, describe_tube
+from mercer.estimators.svm.single_expansion import (
+    TUBE,
+    SingleExpansion,
+    check_cost,
+    describe_tube,
+    warn_if_tol_is_coarse,
+)
 from mercer.estimators.svm.solvers import check_solver
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels.convert import KernelLike
@@ -131,7 +137,7 @@ class NuSVR(RegressorMixin, SingleExpansion):
     Warns
     -----
     MercerWarning
-        If all targets are equal.
+        If all targets are equal, or differ by less than ``tol``, which ended the fit too early.
     ConvergenceWarning
         If ``max_iter`` or rounding ended the fit before ``tol`` was met.
 
@@ -224,6 +230,7 @@ class NuSVR(RegressorMixin, SingleExpansion):
         self.epsilon_ = max((above - below) / 2, 0.0)
         describe_tube(self, learned, self.epsilon_, weight)
         self._report()
+        warn_if_tol_is_coarse(self, y, weight)
         return self
 
     def predict(self, X: RowsLike) -> Vector:

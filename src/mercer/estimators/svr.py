@@ -17,7 +17,13 @@ from mercer.estimators.shared.parameters import require_flags, require_number
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_svm_weight, fit_weighted_kernel
 from mercer.estimators.svm.chosen_by_folds import CHOICE, FoldChoice
-from mercer.estimators.svm.single_expansion import TUBE, SingleExpansion, check_cost, describe_tube
+from mercer.estimators.svm.single_expansion import (
+    TUBE,
+    SingleExpansion,
+    check_cost,
+    describe_tube,
+    warn_if_tol_is_coarse,
+)
 from mercer.estimators.svm.solvers import check_solver
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels.convert import KernelLike
@@ -139,7 +145,8 @@ class SVR(RegressorMixin, SingleExpansion):
     Warns
     -----
     MercerWarning
-        If all targets are equal, or lie within one tube: the prediction is then the same for every row.
+        If all targets are equal, or lie within one tube: the prediction is then the same for every row. If they differ
+        by less than ``tol``, which ended the fit too early.
     ConvergenceWarning
         If ``max_iter`` or rounding ended the fit before ``tol`` was met.
 
@@ -229,6 +236,7 @@ class SVR(RegressorMixin, SingleExpansion):
         describe_tube(self, learned, float(self.epsilon), weight)
         self._report()
         self._warn_if_flat(y, weight)
+        warn_if_tol_is_coarse(self, y, weight)
         return self
 
     def predict(self, X: RowsLike) -> Vector:
@@ -293,7 +301,7 @@ class SVR(RegressorMixin, SingleExpansion):
     def _warn_if_flat(self, y: Vector, weight: Vector) -> None:
         """Warn if targets that differ all lie within one tube, so that the prediction is the same for all rows."""
         used = y[weight > 0]
-        if len(used) > 1 and not self.dual_coef_.size and np.ptp(used) > 0:
+        if len(used) > 1 and not self.dual_coef_.size and 0 < np.ptp(used) <= 2 * self.epsilon:
             warn_user(
                 f"SVR: all targets lie between {used.min():.3g} and {used.max():.3g}, within one tube "
                 f"of width 2 epsilon = {2 * self.epsilon:.3g}, so there is no support vector and the prediction is "

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -28,7 +28,7 @@ from mercer.selection.search_log import LoggedEvaluator, SearchLog, identity
 from mercer.selection.search_plan import Pace, SearchPlan, Stop
 from mercer.selection.search_spaces import spaces_of
 from mercer.selection.time_budget import TimeBudget
-from mercer.selection.tolerances import tolerances_of
+from mercer.selection.tolerances import tolerance_for, tolerances_of
 
 
 class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
@@ -39,7 +39,8 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
     on vectors. Length scales begin around the 0.1 and 0.9 quantiles of the distances between rows, penalties at the
     size of k(x, x), ``epsilon`` at the spread of the targets. The search goes from a coarse grid in the logarithms to
     half of half of its spacing around the best, and beyond the range where the best lies at its edge. Fits share
-    their kernel matrices, as in :class:`~mercer.selection.GridSearchCV`.
+    their kernel matrices, as in :class:`~mercer.selection.GridSearchCV`. Where ``tol`` of a support vector
+    regression is above 0.1 or below 1e-10 of the standard deviation of the targets, candidates have 0.001 of it.
 
     Parameters
     ----------
@@ -214,7 +215,10 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _pace(self, data: SearchData) -> Pace:
-        own, loose = tolerances_of(learner_of(self.estimator), max(len(fold.train) for fold in data.folds))
+        learner = learner_of(self.estimator)
+        tol = tolerance_for(learner, data.y)
+        learner = learner if tol is None else clone(learner).set_params(tol=tol)
+        own, loose = tolerances_of(learner, max(len(fold.train) for fold in data.folds))
         return Pace(own, loose, min(settings.resolve_jobs(self.n_jobs), len(data.folds)))
 
     def _open_log(self, data: SearchData) -> SearchLog | None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import pdist
+from sklearn.base import is_regressor
 
+from mercer._errors import DataError
 from mercer._types import Vector
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.convert import is_named, read_expression
@@ -25,6 +27,8 @@ SAMPLE_ROWS = 400
 _WIDER = 4.0
 # How far a range may be extended where the best value lies at its edge.
 _EXTENSION = 64.0
+# Distances below this, or squares of them, have lost digits, and their inverses overflow.
+_LEAST = 1e-290
 _DISTANCES = {"rbf": "sqeuclidean", "laplacian": "cityblock"}
 _SCALES = ("length_scale", "gamma")
 _LENGTH_VALUES = 4
@@ -103,6 +107,10 @@ class Space:
         Of the kernel.
     rows : object or None
         A sample of the rows.
+    options : dict
+        ``gamma``, ``degree`` and ``coef0`` of the learner.
+    fixed : dict
+        Parameters that all candidates have.
     """
 
     prefix: str
@@ -112,6 +120,7 @@ class Space:
     scales: tuple[Axis, ...]
     rows: Any
     options: Mapping[str, Any]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
@@ -141,7 +150,7 @@ class Space:
         for penalty, value in zip(self.penalties, penalties):
             number = math.exp(value) * penalty.unit * size**penalty.power
             chosen[penalty.name] = round(number) if penalty.name in _WHOLE else _rounded(number)
-        return {self.prefix + name: value for name, value in chosen.items()}
+        return {self.prefix + name: value for name, value in {**chosen, **self.fixed}.items()}
 
     def _as_kernel(self, options: Mapping[str, Any]) -> Kernel:
         return as_kernel(self.kernel, **{**self.options, **options}, X=self.rows)
@@ -205,7 +214,7 @@ def _axis_of_name(name: str, rows: np.ndarray, options: Mapping[str, Any]) -> tu
     if name == "precomputed" or name in ("linear", "cosine", "additive_chi2"):
         return ()
     if name in _DISTANCES:
-        low, high = _quantiles(pdist(rows, _DISTANCES[name]))
+        low, high = _quantiles(_distances(rows, _DISTANCES[name]))
         # exp(-gamma d) of the distances d: for the square of a distance, the factors are squared.
         wider = _WIDER**2 if name == "rbf" else _WIDER
         return (_spread("gamma", 0.5 / (high * wider), 0.5 * wider / low),)
@@ -241,7 +250,7 @@ def _multiples(values: Sequence[float], first: str, last: str, rows: np.ndarray)
     one = whole_vector(first) == whole_vector(last) and len(values) in (1, rows.shape[1])
     if not one or _last(first) == "gamma":
         return 1.0 / 16.0, 16.0
-    low, high = _quantiles(pdist(rows / np.array(values)))
+    low, high = _quantiles(_distances(rows / np.array(values), "euclidean"))
     return low / _WIDER, high * _WIDER
 
 
@@ -250,6 +259,19 @@ def _spread(name: str, low: float, high: float) -> Axis:
     first, last, beyond = math.log(low), math.log(high), math.log(_EXTENSION)
     spacing = (last - first) / (_LENGTH_VALUES - 1)
     return Axis.even(name, first, spacing, _LENGTH_VALUES, (first - beyond, last + beyond))
+
+
+def _distances(rows: np.ndarray, metric: str) -> Vector:
+    """The distances of all pairs of rows; raises if they leave the range of float64."""
+    with np.errstate(over="ignore"):
+        distances = np.asarray(pdist(rows, metric))
+    largest = float(distances.max(initial=0.0))
+    if not largest < np.inf or (largest < _LEAST and (rows != rows[0]).any()):
+        raise DataError(
+            f"distances between the rows of X leave the range of float64: its entries reach {np.abs(rows).max():.3g}. "
+            "Scale the columns (sklearn.preprocessing.StandardScaler)."
+        )
+    return distances
 
 
 def _quantiles(distances: Vector) -> tuple[float, float]:
@@ -321,7 +343,8 @@ def penalties_of(learner: Any, y: Any, weight: Vector | None, rows: int) -> tupl
     heavy = 1.0 if weight is None else _positive(float(np.mean(weight)))
     found = []
     if "C" in numbers:
-        unit = spread if "epsilon" in numbers or "quantiles" in learner.get_params(deep=False) else 1.0
+        # Coefficients of regressions are in units of the targets, and C is their bound.
+        unit = spread if is_regressor(learner) else 1.0
         found.append(Penalty("C", (0.1, 1.0, 10.0, 100.0, 1000.0), 1e-4, 1e6, unit / heavy, -1.0))
     if "alpha" in numbers:
         found.append(Penalty("alpha", (1e-4, 1e-3, 1e-2, 1e-1, 1.0), 1e-10, 1e4, heavy, 1.0))

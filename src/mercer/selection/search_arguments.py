@@ -30,6 +30,9 @@ from mercer.selection.fold_rows import Fold, SearchData
 from mercer.selection.search import check_classes
 from mercer.selection.shared_fits import require_square, takes_matrices
 
+# Targets up to this, and differences down to its inverse, have squares whose sums and quotients are numbers.
+_LARGEST = 1e120
+
 
 def check_arguments(search: Any) -> None:
     """Raise unless the arguments of a search's constructor can be used, as far as they tell without the data.
@@ -184,7 +187,9 @@ def _checked_targets(estimator: Any, X: Any, y: Any, n: int) -> Any:
     learner = learner_of(estimator)
     several = get_tags(learner).target_tags.multi_output
     if is_regressor(estimator):
-        return check_numbers(learner, y, X, several=several)
+        y = check_numbers(learner, y, X, several=several)
+        _check_size(y)
+        return y
     if not is_classifier(estimator):
         return y
     if several:
@@ -193,6 +198,20 @@ def _checked_targets(estimator: Any, X: Any, y: Any, n: int) -> Any:
     labels = check_labels(type(learner).__name__, y, n)
     # A column becomes labels here, with one warning for all fits. Anything else stays: categories may have an order.
     return labels if np.asarray(y).ndim > 1 else y
+
+
+def _check_size(y: Vector) -> None:
+    """Raise if squares of errors, by which candidates are compared, leave the range of float64."""
+    if not y.size:
+        return
+    largest = float(np.abs(y).max())
+    deviation = float(np.ptp(y, axis=0).max())
+    if largest > _LARGEST or 0.0 < deviation < 1.0 / _LARGEST:
+        problem = f"y reaches {largest:.3g}" if largest > _LARGEST else f"y differs by at most {deviation:.3g}"
+        raise DataError(
+            f"{problem}, and squares of errors, by which candidates are compared, leave the range of float64; scale y "
+            "(sklearn.compose.TransformedTargetRegressor, or divide it by a number)."
+        )
 
 
 def _checked_weight(weight: Any, n: int) -> Vector:

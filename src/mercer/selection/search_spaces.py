@@ -19,6 +19,7 @@ from mercer.selection.evaluated import prefix_of
 from mercer.selection.fold_rows import SearchData, take_rows
 from mercer.selection.ranges import SAMPLE_ROWS, Space, penalties_of, scale_axes
 from mercer.selection.shared_fits import takes_matrices
+from mercer.selection.tolerances import tolerance_for
 
 
 def spaces_of(
@@ -61,6 +62,8 @@ def spaces_of(
         penalties = tuple(penalty for penalty in penalties if penalty.name in only)
     options = {name: getattr(learner, name) for name in ("gamma", "degree", "coef0") if hasattr(learner, name)}
     learns = learner.learns_kernel
+    tol = tolerance_for(learner, data.y)
+    fixed = {} if tol is None else {"tol": tol}
     spaces = []
     # Why rows cannot be read for a kernel; the candidates with one of several such kernels fail, and are named.
     reasons: list[Exception] = []
@@ -74,7 +77,7 @@ def spaces_of(
         axes = () if learns or kernel is None else scale_axes(kernel, sample, options)
         if only is not None and ("kernel" if isinstance(kernel, Kernel) else "gamma") not in only:
             axes = ()
-        spaces.append(Space(prefix_of(estimator), kernel, kernels is not None, penalties, axes, sample, options))
+        spaces.append(Space(prefix_of(estimator), kernel, kernels is not None, penalties, axes, sample, options, fixed))
     if len(reasons) == len(spaces):
         raise reasons[0]
     if len(spaces) == 1 and not spaces[0].axes:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # Numbers may be up to this share of the largest one, so that sums of them can be computed.
 _SHARE = 1e-8
+_SQUARABLE = 1e152
 
 
 def check_numbers(learner: KernelEstimator, y: ArrayLike, X: CheckedRows, *, several: bool) -> Vector:
@@ -54,6 +55,19 @@ def check_numbers(learner: KernelEstimator, y: ArrayLike, X: CheckedRows, *, sev
             "precision of X; divide y by a number."
         )
     return numbers
+
+
+def require_squares(y: Vector) -> None:
+    """Raise if squares of the targets, and with them the objective, overflow float64.
+
+    Raises
+    ------
+    DataError
+        For targets above 1e152; sums of ten thousand of their squares are finite.
+    """
+    largest = float(np.abs(y).max(initial=0.0))
+    if largest > _SQUARABLE:
+        raise DataError(f"y reaches {largest:.3g}, whose square overflows float64; divide y by a number.")
 
 
 def warn_of_constant(y: Vector, weights: Vector | None) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
+from mercer._errors import MercerWarning, warn_user
 from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Lengths, Whole, Words
@@ -35,6 +36,9 @@ from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.smo import STORED
 from mercer.solvers.svm.solver import Start
 from mercer.solvers.svm.warm_starts import WarmStarts, feasible, outward
+
+# A fit with a gap of this share of its objective is not one to the optimum.
+_FAR = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,6 +242,9 @@ class TubeModel(Protocol):
     """The interface of a regression with an epsilon-tube for the functions below."""
 
     C: Any
+    tol: Any
+    solver: Any
+    certificate_: Certificate
     slacks_above_: Vector
     slacks_below_: Vector
     roles_: NDArray[np.str_]
@@ -271,3 +278,16 @@ def roles(weights: Vector, bound: Vector, slack: Vector) -> NDArray[np.str_]:
     """
     outside = (np.abs(weights) >= bound) & (slack > 0)
     return np.where(outside, "outside", np.where(weights == 0, "inside", "on"))
+
+
+def warn_if_tol_is_coarse(model: TubeModel, y: Vector, weight: Vector) -> None:
+    """Warn if ``tol``, which is in units of y, ended a fit to targets that differ by less, far from the optimum."""
+    used = y[weight > 0]
+    differ = float(np.ptp(used)) if len(used) else 0.0
+    gap = model.certificate_.relative_gap
+    if isinstance(model.solver, str) and 0.0 < differ <= model.tol and gap > _FAR:
+        warn_user(
+            f"{type(model).__name__}: the targets differ by {differ:.3g} at most, and tol={model.tol:g}, which is in "
+            f"units of y, ended the fit with a duality gap of {gap:.0%} of the objective. Lower tol, or scale y.",
+            MercerWarning,
+        )
