@@ -11,6 +11,7 @@ from mercer._types import Matrix, RowsLike, Vector
 from mercer.estimators.shared.labels import check_labels
 from mercer.estimators.shared.layout import dense
 from mercer.estimators.svc import SVC
+from mercer.estimators.svm.chosen_by_folds import FoldChoice
 from mercer.estimators.svm.kernel_weights import LEARNED_WEIGHTS, WeightedTerms, plain
 from mercer.estimators.svm.one_vs_one import JointExpansion, squared_norms_of_pairs
 from mercer.gram import PrecomputedGram
@@ -29,12 +30,12 @@ class MultipleKernelSVC(WeightedTerms, SVC):
     Parameters
     ----------
     C : float, default=1.0
-        As for :class:`SVC`.
+        As for :class:`SVC`, a number.
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
         A sum, whose terms get weights: ``RBF(1.0) + RBF(10.0) + Linear()``, also as text. The terms may compare
         different columns (``RBF(1.0).on([0, 1]) + Spectrum(3).on([2])``). Their parameters are kept. A kernel that is
         not a sum, or ``"precomputed"``, is one term: the machine is then an :class:`SVC`.
-    degree, gamma, coef0, shrinking, probability : int, float or str, float, bool, bool
+    degree, gamma, coef0, shrinking, probability : int, float or {"scale", "auto"}, float, bool, bool
         As for :class:`SVC`.
     tol : float, default=1e-3
         As for :class:`SVC`, and the relative duality gap of the weights.
@@ -82,6 +83,8 @@ class MultipleKernelSVC(WeightedTerms, SVC):
     (True, True)
     """
 
+    # The weights are learned for one C.
+    _choice = FoldChoice(())
     _fitted = LEARNED_WEIGHTS
 
     def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

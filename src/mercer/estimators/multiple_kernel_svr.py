@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from mercer._types import Matrix, RowsLike, Vector
 from mercer.estimators.shared.layout import dense
+from mercer.estimators.svm.chosen_by_folds import FoldChoice
 from mercer.estimators.svm.kernel_weights import LEARNED_WEIGHTS, WeightedTerms, plain
 from mercer.estimators.svr import SVR
 
@@ -32,7 +33,9 @@ class MultipleKernelSVR(WeightedTerms, SVR):
         As for :class:`SVR`.
     tol : float, default=1e-3
         As for :class:`SVR`, and the relative duality gap of the weights.
-    C, epsilon, shrinking, cache_size, verbose, max_iter, n_jobs, allow_indefinite, warm_start, stop : object
+    C, epsilon : float, default=1.0, 0.1
+        As for :class:`SVR`, numbers.
+    shrinking, cache_size, verbose, max_iter, n_jobs, allow_indefinite, warm_start, stop : object
         As for :class:`SVR`.
     fit_intercept, solver : object
         As for :class:`SVR`.
@@ -67,6 +70,8 @@ class MultipleKernelSVR(WeightedTerms, SVR):
     (True, True)
     """
 
+    # The weights are learned for one C and one epsilon.
+    _choice = FoldChoice(())
     _fitted = LEARNED_WEIGHTS
 
     def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

@@ -316,7 +316,7 @@ class SVC(PairClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._choice.refuse_loo(self)
-        words = "a number above 0, or inf for a hard margin" + (", or 'cv'" if isinstance(self.C, str) else "")
+        words = f"a number above 0, or inf for a hard margin{self._choice.or_word(self, 'C')}"
         require_number(self, "C", words, lambda value: value > 0)
         require_flags(self, "fit_intercept")
         if np.isinf(self.C) and not (self.solver == "smo" or isinstance(self.solver, SMO)):

@@ -288,9 +288,9 @@ class SVR(RegressorMixin, SingleExpansion):
     def _check_parameters(self) -> None:
         self._choice.refuse_loo(self)
         check_solver(self)
-        check_cost(self)
+        check_cost(self, self._choice.or_word(self, "C"))
         require_flags(self, "fit_intercept")
-        or_word = ", or 'cv'" if isinstance(self.epsilon, str) else ""
+        or_word = self._choice.or_word(self, "epsilon")
         require_number(self, "epsilon", f"a finite number of at least 0{or_word}", lambda value: 0 <= value < np.inf)
 
     def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:

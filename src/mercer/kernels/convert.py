@@ -123,7 +123,8 @@ def check_rates(gamma: Any, degree: Any, coef0: Any) -> None:
         With the expected range and the value.
     """
     if isinstance(gamma, str) and gamma not in ("scale", "auto"):
-        raise ParameterError(f"gamma must be a number, 'scale' or 'auto', but is {gamma!r}.")
+        way_out = " SVC and SVR alone have gamma='cv'; KernelSearchCV chooses gamma for others." * (gamma == "cv")
+        raise ParameterError(f"gamma must be a number, 'scale' or 'auto', but is {gamma!r}.{way_out}")
     # Kernels that have a gamma refuse 0.
     if not (gamma is None or isinstance(gamma, str) or (_is_finite(gamma) and gamma >= 0)):
         raise ParameterError(f"gamma must be a finite number above 0, 'scale' or 'auto', but is {gamma!r}.")

@@ -6,12 +6,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
 
 import mercer
-from mercer import SVC, SVR, GridSearchCV
+from mercer import (
+    SVC,
+    SVR,
+    GridSearchCV,
+    KernelLogisticRegression,
+    KernelMachine,
+    MultipleKernelSVC,
+    MultipleKernelSVR,
+    NuSVC,
+    NuSVR,
+)
 from mercer._errors import DataError, ParameterError
 from mercer.kernels import RBF
 
@@ -105,6 +115,27 @@ def test_what_cannot_be_chosen(model: Any, y: Any, error: type[Exception], words
     rows = X @ X.T if model.kernel == "precomputed" else X
     with pytest.raises(error, match=words):
         clone(model).fit(rows, y)
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (NuSVC(nu="cv"), "nu"),
+        (NuSVR(C="cv"), "C"),
+        (KernelLogisticRegression(C="cv"), "C"),
+        (KernelMachine(alpha="cv"), "alpha"),
+        (MultipleKernelSVC(C="cv"), "C"),
+        (MultipleKernelSVR(C="cv"), "C"),
+        (MultipleKernelSVR(epsilon="cv"), "epsilon"),
+    ],
+)
+def test_other_learners_name_the_search(model: Any, name: str) -> None:
+    own = type(model).__name__
+    with pytest.raises(ParameterError, match=rf"^{name} must be .*KernelSearchCV\({own}\(...\)\) chooses") as caught:
+        model.fit(X, LABELS if is_classifier(model) else NUMBERS)
+    assert "or 'cv'" not in str(caught.value)
+    with pytest.raises(ParameterError, match=r"KernelSearchCV chooses gamma for others"):
+        clone(model).set_params(**{name: 0.5}, gamma="cv").fit(X, LABELS if is_classifier(model) else NUMBERS)
 
 
 @pytest.mark.slow

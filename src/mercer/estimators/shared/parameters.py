@@ -13,6 +13,9 @@ from mercer._errors import ParameterError
 if TYPE_CHECKING:
     from mercer.estimators.shared.base import KernelEstimator
 
+# What a search without a grid chooses for any learner that has a score.
+_SEARCHED = ("C", "alpha", "nu", "epsilon")
+
 
 def require_number(
     learner: object, name: str, requirement: str, accepts: Callable[[float], bool], advice: str = ""
@@ -26,6 +29,9 @@ def require_number(
     """
     value = getattr(learner, name)
     if not isinstance(value, Real) or isinstance(value, bool) or not accepts(float(value)):
+        if isinstance(value, str) and value == "cv" and name in _SEARCHED and hasattr(learner, "score"):
+            own = type(learner).__name__
+            advice = f"'cv' is for SVC and SVR; KernelSearchCV({own}(...)) chooses {name} by folds for {own}."
         raise ParameterError(f"{name} must be {requirement}, but is {value!r}." + (f" {advice}" if advice else ""))
 
 

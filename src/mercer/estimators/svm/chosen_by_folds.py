@@ -100,6 +100,10 @@ class FoldChoice:
         values = {name: getattr(model, name) for name in self.names}
         return tuple(name for name, value in values.items() if isinstance(value, str) and value == "cv")
 
+    def or_word(self, model: Any, name: str) -> str:
+        """The end of what a parameter must be, where it is text and may be ``"cv"``."""
+        return ", or 'cv'" if name in self.names and isinstance(getattr(model, name), str) else ""
+
     def require_values(self, model: Any) -> None:
         """Raise where a problem is to be stated without a fit that chooses its parameters."""
         for name in self.left_open(model):

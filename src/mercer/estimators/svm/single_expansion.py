@@ -252,12 +252,11 @@ class TubeModel(Protocol):
     def _bound(self, weight: Vector) -> Vector: ...
 
 
-def check_cost(model: TubeModel) -> None:
-    """Raise unless ``C`` is a finite number above 0."""
+def check_cost(model: TubeModel, or_word: str = "") -> None:
+    """Raise unless ``C`` is a finite number above 0; ``or_word`` names the word that it may be."""
     advice = ""
     if isinstance(model.C, float) and np.isposinf(model.C):
         advice = "Use a large C, such as 1e6, for residuals that are almost all inside the tube."
-    or_word = ", or 'cv'" if isinstance(model.C, str) and hasattr(model, "_choice") else ""
     require_number(model, "C", f"a finite number above 0{or_word}", lambda value: 0 < value < np.inf, advice)
 
 
