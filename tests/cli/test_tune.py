@@ -60,6 +60,10 @@ def test_a_search_prints_its_best_candidates_and_writes_the_best(capsys, rings):
         assert part in words
     assert "because it is the default for a classification by a search" in words
     assert max(map(len, out.splitlines())) <= 80
+    scores = [np.mean(line["scores"]) for line in map(json.loads, Path("t.jsonl").read_text().splitlines()[1:])]
+    ties = int(np.isclose(scores, max(scores), rtol=0.0, atol=1e-12).sum()) - 1
+    assert ties > 1
+    assert f"No other of the {len(scores)} candidates can score higher on these folds; {ties} others have the" in words
     code, shown, _ = run(capsys, "inspect", "m.mercer")
     assert code == 0 and "by 2 folds" in shown
     lines = [json.loads(line) for line in Path("t.jsonl").read_text().splitlines()]
@@ -117,6 +121,24 @@ def test_times_are_read():
     for text in ("", "m", "-3s", "1d", "1m30s", "nan", "inf"):
         with pytest.raises(ParameterError, match=r"--tune takes a time above 0"):
             parse_seconds(text, "--tune")
+
+
+@pytest.mark.parametrize("command", [["tune", "--model", "svr"], ["tune"], ["fit", "--tune", "5s"]])
+@pytest.mark.parametrize("name", ["houses.csv", "houses.parquet"])
+def test_dates_and_gaps_name_the_model_that_reads_them(capsys, command, name):
+    first, *options = command
+    houses = pd.DataFrame({"size": [60.0, 80.0] * 10, "sold": ["2023-01-05", "2023-02-01"] * 10})
+    houses["price"] = houses["size"] * 2.5
+    frame = houses if name.endswith("csv") else houses.assign(sold=pd.to_datetime(houses["sold"]))
+    write = frame.to_csv if name.endswith("csv") else frame.to_parquet
+    write(name, index=False)
+    code, _, err = run(capsys, first, name, "-t", "price", *options)
+    assert code == 2 and "dates such as '2023-01-05" in refusal(err)
+    assert "the model auto alone reads" in refusal(err) and "--drop sold" in refusal(err)
+    frame.loc[3, "size"] = None
+    write(name, index=False)
+    code, _, err = run(capsys, first, name, "-t", "price", "--drop", "sold", *options)
+    assert code == 2 and "--impute median" in refusal(err) and "mercer fit --model auto" in refusal(err)
 
 
 def test_a_fit_by_a_learner_says_how_to_search(capsys, rings):

@@ -329,7 +329,8 @@ def _refuse_missing(frame: Any, source: str, locate: Locate, fitted: bool) -> No
     way_out = (
         "The model was fitted without --impute: fit it again with --impute median, or remove those rows."
         if fitted
-        else f"Fill them in with --impute median (or {' or '.join(IMPUTE[::2])}), or remove those rows."
+        else f"Fill them in with --impute median (or {' or '.join(IMPUTE[::2])}), remove those rows, or use mercer fit "
+        "--model auto, which takes them as they are."
     )
     more = f" and {len(counts) - 6} more columns" if len(counts) > 6 else ""
     raise DataError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from mercer.data.column_encoder import checked_kinds
 from mercer.data.encoding import as_table
 from mercer.data.fitted import Fitted
 from mercer.data.schema import (
+    DATE,
     Locate,
     Schema,
     are_trees,
@@ -30,8 +30,6 @@ from mercer.data.statements import Is
 from mercer.data.table import row_place
 from mercer.data.words import listing, shown
 
-# Year, month and day, and what may follow.
-_DATE = re.compile(r"\s*\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?\s*")
 _ENCODED = {"number": "number", "boolean": "number", "category": "category", "date": "date", "text": "text"}
 
 
@@ -174,7 +172,7 @@ def _kind(column: Any, name: str, source: str, locate: Locate) -> str:
     present = column.dropna()
     if column.dtype == object or types.is_string_dtype(column.dtype):
         values = present.tolist()
-        if values and all(hasattr(v, "isoformat") or (isinstance(v, str) and _DATE.fullmatch(v)) for v in values):
+        if values and all(hasattr(v, "isoformat") or (isinstance(v, str) and DATE.fullmatch(v)) for v in values):
             return "date"
     return column_kind(column, name, source, locate)
 

@@ -37,6 +37,8 @@ _NOTATION = {
     "numbers in another notation": "Write numbers with digits and a decimal point alone, as in 1234.5",
     "dates": "Write dates as in 2026-01-31 for the model auto, turn them into numbers for other models",
 }
+DATE = re.compile(r"\s*\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?\s*")
+"""A date that the model auto reads: year, month and day, and what may follow."""
 
 
 def in_another_notation(texts: Iterable[str]) -> bool:
@@ -301,10 +303,14 @@ def column_kind(column: Any, name: str, source: str, locate: Locate) -> str:
         values = present.tolist()
         if values and all(isinstance(value, (bool, np.bool_)) for value in values):
             return "boolean"
+        if values and all(hasattr(value, "isoformat") for value in values):
+            raise _dates(name, str(values[0]), f"{source}, column {shown(name)}")
         strange = next((v for v in values if not isinstance(v, (str, int, float, np.number, bool))), None)
         if strange is None:
             return _number_or_category(column, name, source, locate)
         description = f"{type(strange).__name__} values such as {str(strange)[:40]!r}"
+    elif types.is_datetime64_any_dtype(column.dtype):
+        raise _dates(name, str(present.iloc[0]), f"{source}, column {shown(name)}")
     else:
         description = f"{column.dtype}"
     raise DataError(
@@ -330,11 +336,23 @@ def _number_or_category(column: Any, name: str, source: str, locate: Locate) -> 
     written = column.iloc[text].astype(str).str.strip()
     for pattern, what in _NO_CATEGORIES.items():
         if text.size and written.str.fullmatch(pattern).all():
+            place = f"{source}, {locate(int(text[0]))}, column {shown(name)}"
+            if what == "dates" and written.str.fullmatch(DATE).all():
+                raise _dates(name, written.iloc[0], place)
             raise DataError(
-                f"{source}, {locate(int(text[0]))}, column {shown(name)}: the column holds {what} such as "
+                f"{place}: the column holds {what} such as "
                 f"{shown(written.iloc[0])}. {_NOTATION[what]}, or leave the column out with --drop {_shell(name)}."
             )
     return "category"
+
+
+def _dates(name: str, example: str, place: str) -> DataError:
+    """The error for dates that a model would have to read as numbers or categories."""
+    return DataError(
+        f"{place}: the column holds dates such as {shown(example)}, which the model auto alone reads. Use "
+        f"mercer fit --model auto (without a search), turn them into numbers, or leave the column out with "
+        f"--drop {_shell(name)}."
+    )
 
 
 def _shell(name: str) -> str:
