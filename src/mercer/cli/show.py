@@ -198,7 +198,8 @@ class Printer:
         heads = [*names, _metric(found["metric"]), "exact solution"]
         self._table(title, heads, rows, best=0, numbers_from=len(names))
         self.say(found["sentence"])
-        self.say(f"The search is {found['stop']}" if found["stop"].startswith("done") else found["stop"], "dim")
+        whole = found["stop"].startswith(("done", "certified"))
+        self.say(f"The search is {found['stop']}" if whole else found["stop"], "dim")
 
     def _advice(self, report: Mapping[str, Any]) -> None:
         """Where a simpler model did better; the command is left whole, so that it can be copied."""

@@ -23,6 +23,8 @@ from mercer.selection.kernel_search import KernelSearchCV
 
 # Candidates that are printed and kept in the model file.
 _SHOWN = 8
+# Of a mean of scores.
+_ROUNDING = 1e-12
 
 
 def search(model: TableModel, job: Job, options: FitOptions, rows: np.ndarray) -> dict[str, Any]:
@@ -131,12 +133,15 @@ def _summary(searching: KernelSearchCV, sources: Sequence[str]) -> dict[str, Any
 def _sentence(searching: KernelSearchCV) -> str:
     """How sure it is that the best candidate is the best."""
     if searching.certified_:
-        return (
-            "The best candidate is certain, given the folds: no upper bound of another one that "
-            "could be fitted exceeds its score."
-        )
+        # Those that could not be fitted have no score.
+        scores = searching.cv_results_["mean_test_score"]
+        ties = int(np.isclose(scores, searching.best_score_, rtol=0.0, atol=_ROUNDING).sum()) - 1
+        same = f"{ties} other{'s have' if ties > 1 else ' has'} the same score" if ties else "none has the same score"
+        fitted = int(np.isfinite(scores).sum())
+        return f"No other of the {fitted} candidates can score higher on these folds; {same}."
     if searching.bounds_reason_:
-        return f"Whether the best candidate is certain is not known: {searching.bounds_reason_.rstrip('.')}."
+        reason = searching.bounds_reason_.rstrip(".")
+        return f"Whether another candidate can score higher on these folds is not known: {reason}."
     lower, upper = searching.bounds_[:, 0], searching.bounds_[:, 1]
     best = searching.best_index_
     if len(upper) == 1:
