@@ -7,7 +7,7 @@ from mercer._errors import DataError, NumericalError, ParameterError
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF, Laplacian
 from mercer.solvers.solution import Status
-from mercer.solvers.svm import active_set, smo, whole_matrix
+from mercer.solvers.svm import active_set, shrinking, smo, whole_matrix
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.certify import objectives, renew_gradient, violations
 from mercer.solvers.svm.free_set import newton_change
@@ -261,7 +261,8 @@ def test_the_interior_point_method_takes_over_where_pairs_crawl(rng, monkeypatch
         return interior_point(*args)
 
     monkeypatch.setattr(whole_matrix, "interior_point", counted)
-    monkeypatch.setattr(whole_matrix, "_CRAWL", 5)
+    monkeypatch.setattr(whole_matrix, "CRAWL", 5)
+    monkeypatch.setattr(shrinking, "CRAWL", 5)
     X, y, _ = make(rng, n=600, noise=0.7)
     solution = SMO().solve(BoxQP.classification(Gram(RBF(1.0), X), y, np.full(600, 1e5)))
     assert calls

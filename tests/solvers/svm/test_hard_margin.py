@@ -10,7 +10,7 @@ from mercer._errors import InfeasibleError, ParameterError
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF, Linear, NegativeDistance
 from mercer.solvers.solution import Status
-from mercer.solvers.svm import rescaled
+from mercer.solvers.svm import rescaled, shrinking
 from mercer.solvers.svm.hard_margin import HardMargin
 from mercer.solvers.svm.pair_problem import PairProblem
 from mercer.solvers.svm.signed import SignedGram
@@ -186,6 +186,8 @@ def test_where_steps_crawl_an_interior_point_method_goes_on(monkeypatch):
     assert answer.certificate.dual == pytest.approx(expected, rel=1e-5)
     monkeypatch.setattr(rescaled, "_DENSE", 0)
     monkeypatch.setattr(rescaled, "_PATIENCE", 1)
+    # Among few rows, so many steps would do.
+    monkeypatch.setattr(shrinking, "_MOST", 0.0)
     assert solve_hard_margin(gram, y, tol=1e-6).status is Status.iteration_limit
 
 

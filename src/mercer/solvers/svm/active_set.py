@@ -24,6 +24,7 @@ from mercer.gram.row_store import RowStore
 from mercer.solvers.svm.block import Rounding, Stall, resolves
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.kept_matrix import KeptMatrix
+from mercer.solvers.svm.shrinking import active_rows
 from mercer.solvers.svm.solver import BoxSolver
 from mercer.solvers.svm.whole_matrix import interior_round, on_square
 from mercer.solvers.svm.working_set import by_working_sets
@@ -60,9 +61,6 @@ _FEWEST, _ROWS_A_STEP = 10, 1e5
 _NEEDED = 0.5
 # Rows of so many columns make the whole matrix worth its memory up to so many rows; expensive ones always do.
 _WIDE, _FEW_ROWS = 32, 12288
-# Rows that are no further than this share of the violation from taking part take part.
-_NEAR = 0.5
-_WIDEST = 0.2
 
 
 def scopes(n: int) -> list[np.ndarray]:
@@ -78,16 +76,6 @@ def scopes(n: int) -> list[np.ndarray]:
     key = np.arange(1, n + 1) * 0.6180339887498949 % 1.0
     order = np.argsort(key, kind="stable")
     return [np.sort(order[: round(n * share)]) for share in shares]
-
-
-def active_rows(point: Iterate, distance: float) -> np.ndarray:
-    """Return rows with a free weight, and those that would leave their bound at the current offset, or nearly so."""
-    rising, falling = point.sides()
-    offsets = point.offsets() or (0.0,)
-    mask = point.free.copy()
-    for part, offset in zip(point.parts(), offsets):
-        mask[part] |= (rising[part] > offset - distance) | (-falling[part] < offset + distance)
-    return np.flatnonzero(mask)
 
 
 def by_active_sets(
@@ -207,7 +195,7 @@ class _ActiveSets:
                 break
             if stall.reached(point.dual(), gap, Rounding.typical(self._diagonal, point)):
                 break
-            positions = active_rows(point, min(_NEAR * gap, _WIDEST))
+            positions = active_rows(point, gap)
             if len(positions) > _MOST * len(rows):
                 before = point.steps
                 self._among_all(rows, point, goal, patience * len(rows))

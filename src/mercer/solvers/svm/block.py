@@ -145,13 +145,18 @@ class Rounding:
             return cls(0.0, scale * float(point.beta @ point.beta))
 
 
-def resolves(dtype: np.dtype, diagonal: Array, point: Iterate, tol: float) -> bool:
+def resolves(dtype: np.dtype, diagonal: Array, point: Iterate, tol: float, begin: Vector | None = None) -> bool:
     """Whether the remaining violation is above the rounding of gradients in this precision.
 
     If rounding is below ``tol`` they can. Else it goes on as long as the violation that the point has is more than
-    rounding: from float32 to a solve in float64, the last precision there is, which does not look at ``tol``.
+    rounding: from float32 to a solve in float64, the last precision there is, which does not look at ``tol``. Where the
+    gradient was exact at the weights ``begin``, only what has changed since then has errors, beside its own rounding.
     """
-    rounding = 0.5 * float(np.finfo(dtype).eps) * float(np.abs(diagonal).max()) * float(np.linalg.norm(point.beta))
+    half, largest = 0.5 * float(np.finfo(dtype).eps), float(np.abs(diagonal).max())
+    if begin is None:
+        rounding = half * largest * float(np.linalg.norm(point.beta))
+    else:
+        rounding = half * (largest * float(np.linalg.norm(point.beta - begin)) + float(np.abs(point.F).max()))
     # A NaN goes on, to be found where the block is made.
     if np.dtype(dtype) == np.float32 and not rounding > tol:
         return True

@@ -16,7 +16,6 @@ from mercer.loops.joined import pick_rows, solve_picked
 from mercer.loops.picked import PickedRows
 from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.svm.joined_pair import PairMatrix
-from mercer.solvers.svm.smo import WHOLE
 
 
 class PickedPair(PairMatrix):
@@ -49,18 +48,19 @@ class PickedPair(PairMatrix):
         q = gram.shape[0]
         K = scratch_tile("picked rows", (q, q), np.dtype(np.float64))
         self._rows = PickedRows(K, np.zeros(q, dtype=bool), *stored)
+        self._single: Array | None = None
 
     @property
     def nbytes(self) -> int:
         """Bytes of all stored arrays."""
         return 8 * len(self._rows.K) * int(np.count_nonzero(self._rows.present))
 
-    def matrix(self) -> Array | None:
-        """The whole matrix in float32, for :class:`mercer.solvers.svm.smo.SMO`, or None if it is large."""
-        if len(self._rows.K) > WHOLE:
-            return None
-        with np.errstate(over="ignore"):
-            return whole_matrix(self._gram, np.float32)
+    def matrix(self) -> Array:
+        """The whole matrix in float32, for :class:`mercer.solvers.svm.smo.SMO`, copied once for all bounds."""
+        if self._single is None:
+            with np.errstate(over="ignore"):
+                self._single = whole_matrix(self._gram, np.float32)
+        return self._single
 
     def _product(self, weights: Vector) -> Vector:
         """``K weights`` in float64."""

@@ -47,6 +47,7 @@ from mercer.solvers.svm.certify import check_gradient, objectives, renew_gradien
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.kept_matrix import KeptMatrix
 from mercer.solvers.svm.shared_rows import on_shared_rows
+from mercer.solvers.svm.shrinking import by_active_rows
 from mercer.solvers.svm.solver import BoxSolver, Start, certified, ended
 from mercer.solvers.svm.whole_matrix import on_whole_matrix
 
@@ -271,14 +272,14 @@ class _Solver:
         if stored is not None:
             self._whole(stored, point, tol, self.limit)
             nbytes, self.storage = 0, as_it_is(self.gram.astype(dtype))
+        elif self.matrix is not None and dtype == np.float32:
+            self._whole(self.matrix, point, tol, self.limit)
+            nbytes = self.matrix.nbytes
         elif n > WHOLE:
             rules = replace(self.rules, tol=tol)
             nbytes, exact, self.storage = by_active_sets(self.gram.astype(dtype), point, self.totals, rules, kept)
             if exact:
                 self.known = point.beta.copy(), point.F.copy()
-        elif self.matrix is not None and dtype == np.float32:
-            self._whole(self.matrix, point, tol, self.limit)
-            nbytes = self.matrix.nbytes
         else:
             nbytes = n * n * np.dtype(dtype).itemsize
             with ExitStack() as stack:
@@ -289,7 +290,12 @@ class _Solver:
     def _whole(self, K: Array, point: Iterate, tol: float, limit: int) -> None:
         moved = np.flatnonzero(change := point.fill(self.totals))
         subtract_rows(point.F, K, moved, change[moved])
-        on_whole_matrix(K, point, tol, limit)
+        if point.groups is not None:
+            on_whole_matrix(K, point, tol, limit)
+            return
+        exact = self.gram.astype(np.float64)
+        nbytes = by_active_rows(K, None if exact.stored() is None else exact, point, tol, limit)
+        self.peak_bytes = max(self.peak_bytes, nbytes)
 
 
 def small_matrix(gram: GramMatrix, stack: ExitStack) -> Array | None:

@@ -22,7 +22,7 @@ _SPAN = 2048
 # The most free rows for a Newton step: its cost grows with their cube.
 _NEWTON_ROWS = 512
 # Steps for each row after which pairs of weights are said to crawl.
-_CRAWL = 100
+CRAWL = 100
 # After the interior point method the violation has so many steps for each row to fall to this part of its least.
 _LAST, _LESS = 1000, 0.9
 
@@ -36,12 +36,16 @@ def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None
     of very different scales can make pairs crawl without end next to rounding, each round with a gain of the objective:
     after the interior point method, only steps that lessen the violation go on.
     """
+    on_square(square_of(K, point), point, tol, max_iter)
+
+
+def square_of(K: Array, point: Iterate) -> Array:
+    """Return the matrix as :func:`on_square` takes it: itself, or a padded copy if there is no sum to keep."""
     if point.sums:
-        on_square(K, point, tol, max_iter)
-        return
+        return K
     square, inside = padded(len(K), True, np.empty((len(K) + 1) ** 2, K.dtype))
     inside[...] = K
-    on_square(square, point, tol, max_iter)
+    return square
 
 
 def on_square(square: Array, point: Iterate, tol: float, max_iter: int, n_jobs: int | None = 1) -> None:
@@ -49,18 +53,20 @@ def on_square(square: Array, point: Iterate, tol: float, max_iter: int, n_jobs: 
     K = square[: len(point.beta), : len(point.beta)]
     block, stall = Block(len(K), K.dtype), Stall(K.dtype)
     diagonal = K.diagonal().copy()
-    crawls, last, aim = point.steps + _CRAWL * len(K), np.inf, -np.inf
+    crawls, last, aim = point.steps + CRAWL * len(K), np.inf, -np.inf
     least, best = np.inf, (point.beta, point.F)
+    # With two sums gradients are large beside their differences: the rounding is that of all weights.
+    begin = point.beta if point.groups is None else None
     while point.violation() > tol and point.steps < max_iter:
         # In float64 it is for the stall to say when that is no use: next to rounding, more steps may yet do it.
-        if K.dtype == np.float32 and not resolves(K.dtype, diagonal, point, tol):
+        if K.dtype == np.float32 and not resolves(K.dtype, diagonal, point, tol, begin):
             return
         portion = min(ROUND * len(K), max_iter - point.steps)
         change = block.solve(square, diagonal, point, 0.9 * tol, portion)
         moved = np.flatnonzero(change)
         _subtract(point.F, square, moved, change[moved], n_jobs)
         if point.violation() > tol and point.steps < max_iter:
-            _newton_round(square, point)
+            newton_round(square, point)
         if point.steps >= crawls:
             if K.dtype == np.float32:
                 return
@@ -85,7 +91,8 @@ def _subtract(F: Vector, K: Array, index: np.ndarray, weights: Vector, n_jobs: i
     threads.run([partial(subtract_rows, F[part], K[:, part], index, weights) for part in parts], n_jobs)
 
 
-def _newton_round(K: Array, point: Iterate) -> None:
+def newton_round(K: Array, point: Iterate) -> None:
+    """Newton steps on the free weights, each cut at the first bound, if these are not too many."""
     free = np.flatnonzero(point.free)
     if not 2 <= len(free) <= _NEWTON_ROWS:
         return
