@@ -285,7 +285,7 @@ def test_columns_of_very_different_scales_are_solved_to_rounding() -> None:
 
 
 def test_a_tolerance_above_the_differences_of_the_targets_is_told() -> None:
-    x = np.linspace(0.0, 3.0, 20)[:, None]
+    x = np.linspace(0.0, 3.0, 520)[:, None]
     y = 1e-15 * np.sin(2.0 * x.ravel())
     for learner in (NuSVR(C=1e-13), SVR(C=1e-13, epsilon=1e-17)):
         with pytest.warns(

@@ -380,3 +380,12 @@ def test_targets_that_differ_within_one_tube_are_told():
         SVR(epsilon=1e-4).fit(X, y)
         # A tube through targets that differ may need a slope; rows without a weight are not looked at.
         SVR().fit(X, 1e3 * y, sample_weight=np.arange(40.0))
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-20])
+@pytest.mark.parametrize("epsilon", [0.1, 0.0])
+def test_few_rows_are_solved_exactly_in_any_unit_of_the_targets(scale: float, epsilon: float) -> None:
+    X, y = noisy_sine()
+    one = SVR(epsilon=epsilon).fit(X, y).predict(X)
+    other = SVR(C=scale, epsilon=scale * epsilon).fit(X, scale * y).predict(X)
+    np.testing.assert_allclose(other / scale, one, atol=1e-8)

@@ -205,7 +205,10 @@ class _Solver:
             assert K is not None
             point.fill(self.totals)
             point.F = point.linear - K @ point.beta
-            on_whole_matrix(K, point, min(tol, EXACT_TOL), min(self.limit, point.steps + _EXACT_STEPS * n))
+            # The violation is in units of the linear part: targets far below 1 are solved as exactly as all others.
+            size = float(np.abs(point.linear).max(initial=0.0))
+            exact = EXACT_TOL * size if 0 < size < 1 else EXACT_TOL
+            on_whole_matrix(K, point, min(tol, exact), min(self.limit, point.steps + _EXACT_STEPS * n))
             on_whole_matrix(K, point, tol, self.limit)
             point.F = point.linear - K @ point.beta
         check_gradient(point)
