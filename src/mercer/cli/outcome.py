@@ -50,6 +50,7 @@ _OPTIONS = {
     "Pass X as float64, loosen tol, lower C,": "Loosen tol, lower C (--set NAME=VALUE),",
     ", or mercer.validity.nearest(K)": "",
     "; pass X.toarray().": "; pass a table with all its columns, such as a .csv file.",
+    ", or choose by folds that keep copies together, as in KernelSearchCV(..., cv=GroupKFold()) with groups": "",
     "Try other kernels (kernels=[...])": "Try other kernels (--kernel)",
     "Pass kernels=[...] to choose among several": "Pass --kernel several times to choose among several",
     "KernelSearchCV was interrupted": "the search was interrupted",

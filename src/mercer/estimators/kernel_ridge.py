@@ -28,6 +28,7 @@ from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.left_out_baseline import warn_if_ridge_is_worse, warn_if_ridge_is_worse_on_own_rows
 from mercer.estimators.shared.parameters import require_flags
 from mercer.estimators.shared.penalties import check_penalties, choices_of, criterion_of, penalties_of
+from mercer.estimators.shared.repeated import warn_of_repeated_rows
 from mercer.estimators.shared.statements import FitRows, LikeThe
 from mercer.estimators.shared.targets import require_squares, warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, weighted_scale
@@ -61,7 +62,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         each. Targets that share a value share a factorisation. A name selects the criterion that chooses it: ``"loo"``
         by the mean squared error of exact leave-one-out predictions, ``"gcv"`` by generalised cross-validation,
         ``"evidence"`` by the density of the targets under the Gaussian process with this kernel and the best noise
-        variance.
+        variance. Copies of rows in the data make errors of left-out rows too small: of more than a tenth of the rows,
+        ``"loo"`` warns.
     kernel : str, Kernel, scikit-learn kernel or callable, default="linear"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ``"laplacian"``, ``"chi2"``, ``"cosine"``), a
         kernel, a function ``(X, Z) -> block``, or ``"precomputed"``.
@@ -252,6 +254,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         criterion, alphas = criterion_of(self.alpha), choices_of(self.alpha, self.alphas)
         self._check_search()
         rows, system = self._state_problem(X, y, sample_weight)
+        if (criterion == "loo" or self.learns_kernel) and not self._is_precomputed:
+            warn_of_repeated_rows("KernelRidge", self.X_fit_, self.y_fit_, rows)
         if criterion is not None:
             return self._choose(rows, system, criterion, alphas)
         alpha, solution = np.array(system.shifts), cholesky.solve(system, n_jobs=self.n_jobs)

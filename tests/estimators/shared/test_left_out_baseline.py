@@ -51,6 +51,18 @@ def test_without_the_offset_there_is_no_word(model):
     assert centred.score(NEW, _target(NEW) + OFFSET) > 0.9
 
 
+@pytest.mark.parametrize("model", [case for case in INTERPOLATING if case.id != "machine"])
+@pytest.mark.parametrize("value", [3.0, 1e-6, -1e6])
+def test_equal_targets_have_no_second_warning_where_they_are_predicted(model, value):
+    rows = np.linspace(-1.0, 1.0, 60)[:, None]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", MercerWarning)
+        model.fit(rows, np.full(60, value))
+    assert not [w for w in caught if "mean squared error" in str(w.message)]
+    with pytest.warns(MercerWarning, match="mean squared error"):
+        KernelRidge(10.0, kernel="rbf").fit(rows, np.full(60, value))
+
+
 @pytest.mark.parametrize(
     "model",
     [

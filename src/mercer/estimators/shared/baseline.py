@@ -14,6 +14,8 @@ from mercer.losses.loss import Loss
 # Losses other than the squared one have their lowest value near the mean, not at it: no more than this is a difference.
 _SLACK = 0.01
 _ROUNDINGS = 1e3
+EQUAL = 1e-3
+"""Equal targets have a warning of their own: predictions that agree with them to this share are as good."""
 # Quantiles of the targets among which is nearly the best constant, whatever the loss.
 _LEVELS = np.linspace(0.0, 1.0, 21)
 
@@ -45,7 +47,8 @@ def warn_if_worse_than_mean(learner: str, y: Vector, fitted: Vector, weight: Vec
     errors = share @ (targets - fitted) ** 2
     spread = share @ (targets - share @ targets) ** 2
     rounding = (_ROUNDINGS * np.finfo(fitted.dtype).eps) ** 2
-    worse = np.flatnonzero(~(errors <= (1.0 + _SLACK) * spread + rounding))
+    allowed = np.where(np.ptp(targets[share > 0], axis=0) == 0, EQUAL**2, rounding)
+    worse = np.flatnonzero(~(errors <= (1.0 + _SLACK) * spread + allowed))
     if not len(worse):
         return False
     j = int(worse[0])

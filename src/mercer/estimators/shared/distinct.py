@@ -14,7 +14,8 @@ from mercer.data.objects import Objects
 from mercer.engine.tiles import spans
 
 Keys = NDArray[np.uint64]
-_ROWS = 4096
+# Rows, and entries, that are looked at together.
+_ROWS, _ENTRIES = 4096, 1 << 20
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -79,7 +80,7 @@ def row_keys(X: Any) -> Keys:
         sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])
         return sums[X.indptr[1:]] - sums[X.indptr[:-1]]
     keys = np.empty(len(X), dtype=np.uint64)
-    for rows in spans(len(X), _ROWS):
+    for rows in spans(len(X), max(1, min(_ROWS, _ENTRIES // max(1, X.shape[1])))):
         keys[rows] = _terms(X[rows], columns).sum(axis=1, dtype=np.uint64)
     return keys
 

@@ -15,7 +15,12 @@ from numpy.typing import NDArray
 
 from mercer._errors import MemoryBudgetError, MercerWarning, NumericalError, warn_user
 from mercer._types import Matrix, Positions, Vector
-from mercer.estimators.shared.baseline import no_offset_remedy, warn_if_worse_than_constant, warn_if_worse_than_mean
+from mercer.estimators.shared.baseline import (
+    EQUAL,
+    no_offset_remedy,
+    warn_if_worse_than_constant,
+    warn_if_worse_than_mean,
+)
 from mercer.gram.hold import fits
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.linear import cholesky
@@ -101,8 +106,9 @@ def _worse(y: Vector, squares: Vector, weight: Vector | None) -> NDArray[np.intp
         return np.empty(0, dtype=np.intp)
     targets = y.reshape(len(y), -1)
     bound = (1.0 + _DEVIATIONS / np.sqrt(len(y))) * mean_left_out_squares(targets, weight)
-    rounding = (1e3 * np.finfo(float).eps * np.abs(targets).max(axis=0)) ** 2
-    return np.flatnonzero(squares > bound + rounding)
+    used = targets if weight is None else targets[np.asarray(weight) > 0]
+    share = np.where(np.ptp(used, axis=0) == 0, EQUAL, 1e3 * np.finfo(float).eps)
+    return np.flatnonzero(squares > bound + (share * np.abs(targets).max(axis=0)) ** 2)
 
 
 def warn_if_ridge_is_worse(
