@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import sklearn
 from scipy.stats import loguniform
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
@@ -570,3 +571,24 @@ def test_copies_of_rows_have_the_offset_of_a_fit_alone() -> None:
     search = GridSearchCV(SVC(gamma=2.399), {"C": Cs}, cv=3).fit(X, y)
     alone = [cross_val_score(SVC(gamma=2.399, C=C), X, y, cv=3).mean() for C in Cs]
     np.testing.assert_array_equal(search.cv_results_["mean_test_score"], alone)
+
+
+def test_routing_without_metadata_shares() -> None:
+    X, y = two_classes(40)
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(SVC(), {"C": [1.0, 2.0]}, cv=2).fit(X, y)
+        routed = GridSearchCV(
+            SVC().set_fit_request(sample_weight=True).set_score_request(sample_weight=True), {"C": [1.0]}, cv=2
+        )
+        routed.fit(X, y, sample_weight=np.ones(40))
+    assert (
+        search.sharing_.startswith("2 kernel matrices evaluated for 4 fits")
+        and "metadata are routed" in routed.sharing_
+    )
+
+
+def test_callbacks_are_called(capsys: pytest.CaptureFixture[str]) -> None:
+    progress_bar = pytest.importorskip("sklearn.callback").ProgressBar
+    X, y = two_classes(40)
+    search = GridSearchCV(SVC(), {"C": [1.0, 2.0]}, cv=2).set_callbacks(progress_bar()).fit(X, y)
+    assert "callbacks" in search.sharing_ and "GridSearchCV" in "".join(capsys.readouterr())

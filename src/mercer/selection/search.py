@@ -108,8 +108,10 @@ class _SharingSearch:
         learner = learner_of(self.estimator)
         if not can_share(self.estimator):
             return f"the fits of {type(learner).__name__} {_without_matrix(learner)}"
-        if sklearn.get_config()["enable_metadata_routing"]:
+        if params and sklearn.get_config()["enable_metadata_routing"]:
             return "metadata are routed to the fits"
+        if getattr(self, "_skl_callbacks", None):
+            return "callbacks follow the fits that scikit-learn makes"
         others = sorted(set(params) - {"groups", self._weight_name()})
         if others:
             return f"fit is called with {', '.join(others)}"
