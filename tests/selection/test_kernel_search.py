@@ -149,7 +149,7 @@ def test_weights_and_groups() -> None:
 def test_a_budget_that_is_over_leaves_the_best_so_far() -> None:
     X, y = two_classes(80)
     search = KernelSearchCV(SVC(), cv=2, time_budget=1e-6, random_state=0).fit(X, y)
-    assert search.stop_reason_.startswith("budget: the first candidate alone") and len(search.bounds_) == 1
+    assert search.stop_reason_.startswith("budget: after the first candidate") and len(search.bounds_) == 1
     assert not search.certified_
     assert search.predict(X).shape == (80,)
 

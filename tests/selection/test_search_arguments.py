@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer import SVC, SVR, KernelRidge, KernelSearchCV
 from mercer._errors import DataError, ParameterError
-from mercer.kernels import RBF
+from mercer.kernels import RBF, Spectrum
 from mercer.selection.evaluated import Evaluator
 from search_cases import curve, two_classes
 
@@ -115,6 +115,8 @@ def test_targets(learner: str, y: Any, message: str) -> None:
         ({"kernels": [3]}, r"kernels\[0\]: kernel must be a name, .* but is 3"),
         ({"parameters": 3}, "parameters must be a list of some of C, gamma, kernel, but is 3"),
         ({"parameters": "C"}, "parameters must be a list of some of C, gamma, kernel, but is 'C'"),
+        ({"parameters": []}, r"nothing to search for SVC\(\): parameters=\[\] leaves out all that could be searched"),
+        ({"parameters": ["C", "kernel"]}, "parameters holds 'kernel', .* but kernel is 'rbf'. Pass 'gamma'"),
         ({"scoring": "acuracy"}, "there is no metric 'acuracy' for scoring; did you mean 'accuracy'"),
         ({"scoring": "nonsense"}, "there is no metric 'nonsense' for scoring"),
         ({"n_jobs": "x"}, "n_jobs='x' is not a number of threads"),
@@ -176,3 +178,9 @@ def test_rows_whose_distances_overflow(kernel: Any, size: float) -> None:
 def test_targets_whose_squares_overflow(learner: str, size: float, message: str) -> None:
     with pytest.raises(DataError, match=f"{message} .*e.{abs(int(np.log10(size)))}"):
         KernelSearchCV(LEARNERS[learner][0]).fit(X, NUMBERS * size)
+
+
+@pytest.mark.parametrize("kernel", [Spectrum(2), "precomputed"], ids=str)
+def test_one_of_several_kernels_that_cannot_take_the_rows(kernel: Any) -> None:
+    with pytest.raises(DataError, match=r"kernels\[1\], .* cannot be used with the rows: "):
+        KernelSearchCV(SVC(), kernels=["rbf", kernel], cv=2).fit(X, LABELS)

@@ -40,7 +40,8 @@ class Stop(Enum):
     )
     budget = "budget: the time budget ended before the search was done; this is the best candidate so far."
     exceeded = (
-        "budget: the first candidate alone took as long as the time budget, so nothing was compared; raise time_budget."
+        "budget: after the first candidate, the time left did not suffice for another one and the fit to all rows, as "
+        "far as the time of the first one tells, so nothing was compared; raise time_budget."
     )
     interrupted = "interrupted: the search was stopped by hand; this is the best candidate so far."
 

@@ -10,15 +10,15 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from mercer._errors import ParameterError
+from mercer._errors import DataError, MercerError, ParameterError
 from mercer.data.seeds import generator
-from mercer.kernels import Kernel, as_kernel
+from mercer.kernels import as_kernel
 from mercer.kernels.convert import is_named
 from mercer.selection.candidates import learner_of
 from mercer.selection.evaluated import prefix_of
 from mercer.selection.fold_rows import SearchData, take_rows
 from mercer.selection.ranges import SAMPLE_ROWS, Space, penalties_of, scale_axes
-from mercer.selection.shared_fits import takes_matrices
+from mercer.selection.shared_fits import require_square, takes_matrices
 from mercer.selection.tolerances import tolerance_for
 
 
@@ -51,45 +51,58 @@ def spaces_of(
     ParameterError
         If there is nothing to search.
     DataError
-        If the rows cannot be read for any of the kernels.
+        If the rows cannot be read for one of the kernels. What a user-defined kernel raises is passed on if none of the
+        others can be used.
     """
     learner = learner_of(estimator)
     rows = _rows(estimator, data)
     seed = int(generator(random_state).randint(2**31 - 1))
     penalties = penalties_of(learner, data.y, data.weight, min(len(fold.train) for fold in data.folds))
     if only is not None:
-        _check_names(only, [penalty.name for penalty in penalties])
+        _check_names(only, [penalty.name for penalty in penalties], [learner.kernel] if kernels is None else kernels)
         penalties = tuple(penalty for penalty in penalties if penalty.name in only)
     options = {name: getattr(learner, name) for name in ("gamma", "degree", "coef0") if hasattr(learner, name)}
     learns = learner.learns_kernel
     tol = tolerance_for(learner, data.y)
     fixed = {} if tol is None else {"tol": tol}
     spaces = []
-    # Why rows cannot be read for a kernel; the candidates with one of several such kernels fail, and are named.
+    # What kernels of users raised; the candidates with one of several such kernels fail, and are named.
     reasons: list[Exception] = []
-    for kernel in [learner.kernel] if kernels is None else kernels:
+    for position, kernel in enumerate([learner.kernel] if kernels is None else kernels):
         one = learner if kernels is None else clone(learner).set_params(kernel=kernel)
         try:
+            if takes_matrices(one):
+                require_square(rows)
             sample = _sample(one, rows, seed)
+        except MercerError as error:
+            if kernels is None:
+                raise
+            raise DataError(f"kernels[{position}], {kernel!r}, cannot be used with the rows: {error}") from error
         except Exception as reason:  # A user-defined kernel may raise anything.
             sample = None
             reasons.append(reason)
         axes = () if learns or kernel is None else scale_axes(kernel, sample, options)
-        if only is not None and ("kernel" if isinstance(kernel, Kernel) else "gamma") not in only:
+        if only is not None and _name_of_axes(kernel) not in only:
             axes = ()
         spaces.append(Space(prefix_of(estimator), kernel, kernels is not None, penalties, axes, sample, options, fixed))
     if len(reasons) == len(spaces):
         raise reasons[0]
     if len(spaces) == 1 and not spaces[0].axes:
+        why = (
+            f"parameters={list(only)!r} leaves out all that could be searched"
+            if only is not None
+            else "it has no penalty that is a number, and its kernel "
+            f"{'is chosen by the fit itself' if learns else 'has no free parameter on these rows'}"
+        )
         raise ParameterError(
-            f"there is nothing to search for {learner!r}: it has no penalty that is a number, and its kernel "
-            f"{'is chosen by the fit itself' if learns else 'has no free parameter on these rows'}. Pass kernels=[...] "
-            "to choose among several, or fit it as it is."
+            f"there is nothing to search for {learner!r}: {why}. Pass kernels=[...] to choose among several, or fit it "
+            "as it is."
         )
     return spaces
 
 
-def _check_names(only: Sequence[str], penalties: Sequence[str]) -> None:
+def _check_names(only: Sequence[str], penalties: Sequence[str], kernels: Sequence[Any]) -> None:
+    """Raise unless the names are those of penalties, and of what one of the kernels has."""
     known = [*penalties, "gamma", "kernel"]
     is_list = isinstance(only, Iterable) and not isinstance(only, str)
     strange = [name for name in only if name not in known] if is_list else []
@@ -98,6 +111,16 @@ def _check_names(only: Sequence[str], penalties: Sequence[str]) -> None:
             f"parameters must be a list of some of {', '.join(known)}, but "
             f"{f'holds {strange[0]!r}' if strange else f'is {only!r}'}; those that are not numbers are not searched."
         )
+    if "kernel" in only and all(_name_of_axes(kernel) != "kernel" for kernel in kernels):
+        raise ParameterError(
+            f"parameters holds 'kernel', which stands for the free parameters of a mercer.kernels.Kernel, but kernel "
+            f"is {kernels[0]!r}. Pass 'gamma' in its place."
+        )
+
+
+def _name_of_axes(kernel: Any) -> str:
+    """What stands for the free parameters of a kernel in ``parameters``."""
+    return "gamma" if is_named(kernel) else "kernel"
 
 
 def _rows(estimator: Any, data: SearchData) -> Any:
