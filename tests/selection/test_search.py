@@ -592,3 +592,8 @@ def test_callbacks_are_called(capsys: pytest.CaptureFixture[str]) -> None:
     X, y = two_classes(40)
     search = GridSearchCV(SVC(), {"C": [1.0, 2.0]}, cv=2).set_callbacks(progress_bar()).fit(X, y)
     assert "callbacks" in search.sharing_ and "GridSearchCV" in "".join(capsys.readouterr())
+
+
+def test_an_estimator_without_a_score_is_named() -> None:
+    with pytest.raises(TypeError, match=r"The estimator OneClassSVM\(\) does not"):
+        GridSearchCV(mercer.OneClassSVM(), {"nu": [0.1, 0.2]}, cv=2).fit(np.eye(6))

@@ -127,7 +127,10 @@ class _SharingSearch:
         """Raise if the estimator lacks a parameter; for random candidates scikit-learn does so when it gets there."""
 
     def _check_metric(self) -> None:
-        """Raise if several metrics are given, and ``refit`` does not say which of them counts."""
+        """Raise if there is no metric, or ``refit`` does not say which of several counts."""
+        if self.scoring is None:
+            # Names the estimator of the search, not what stands for it in the fits.
+            check_scoring(self.estimator)
         several = not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring))
         if not several or self.refit is False or callable(self.refit) or self.refit in set(self.scoring):
             return
