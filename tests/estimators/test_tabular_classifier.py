@@ -207,3 +207,24 @@ def test_a_gap_that_is_new_is_averaged_over(names: list[str]) -> None:
     chosen = (values > 0).astype(int) if len(names) == 2 else values.argmax(axis=1)
     np.testing.assert_array_equal(np.array(names)[chosen], model.predict(new))
     np.testing.assert_array_equal(P[20:], model.predict_proba(X[20:40]))
+
+
+@pytest.mark.parametrize("seed", [2, 6])
+def test_few_rows_of_a_class_that_nothing_tells_are_no_worse_than_the_shares(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(2100, 4))
+    y = (rng.random(2100) < 0.05).astype(int)
+    P = TabularClassifier().fit(X[:100], y[:100]).predict_proba(X[100:])
+    shares = DummyClassifier(strategy="prior").fit(X[:100], y[:100]).predict_proba(X[100:])
+    assert log_loss(y[100:], P) < log_loss(y[100:], shares) + 0.05
+
+
+@pytest.mark.parametrize("n", [8, 12])
+def test_a_handful_of_rows_is_no_worse_than_the_shares(n: int) -> None:
+    losses = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(500 + n, 2))
+        y = (rng.random(500 + n) < 1 / (1 + np.exp(-4 * X[:, 0]))).astype(int)
+        losses.append(log_loss(y[n:], TabularClassifier().fit(X[:n], y[:n]).predict_proba(X[n:])))
+    assert max(losses) < 0.75 and np.mean(losses) < 0.6

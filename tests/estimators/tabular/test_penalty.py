@@ -35,13 +35,32 @@ def test_it_is_the_best_of_the_costs_on_these_folds(classes: int, noise: float) 
     assert losses[_COSTS.index(chosen)] == pytest.approx(min(losses), rel=1e-3)
 
 
-def test_folds_have_all_classes_in_their_shares() -> None:
-    codes = np.repeat([0, 1, 2], [50, 23, 3])
-    folds = _folds(codes)
-    assert (folds[codes == 2] == -1).all()
+@pytest.mark.parametrize("seed", [0, 1])
+def test_folds_have_all_classes_in_their_shares(seed: int) -> None:
+    codes = np.repeat([0, 1, 2, 3], [50, 23, 3, 1])
+    folds = _folds(codes, seed)
+    assert (folds[codes == 3] == -1).all()
+    assert np.bincount(folds[codes == 2], minlength=_FOLDS).max() == 1
     for code, count in ((0, 10), (1, 4)):
         assert np.bincount(folds[codes == code], minlength=_FOLDS).min() >= count
 
 
-def test_classes_that_no_row_can_be_spared_of() -> None:
-    assert choose_cost(np.eye(4), np.array([0, 1, 0, 1])) == 10.0
+def test_with_one_row_of_each_class_it_is_what_the_evidence_expects() -> None:
+    for variance, cost in ((1e-4, 0.1), (0.25, 1.0), (1e4, 10.0)):
+        assert choose_cost(np.eye(2), np.array([0, 1]), variance=variance) == pytest.approx(cost)
+
+
+def test_the_evidence_has_no_say_where_classes_have_many_rows() -> None:
+    X, codes = rows(120, 2, 1.0)
+    K = RBF(1.0)(X)
+    assert choose_cost(K, codes, variance=1e-4) == choose_cost(K, codes, variance=1e4)
+    few = np.r_[np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)[:4]]
+    K, codes = K[np.ix_(few, few)], codes[few]
+    assert choose_cost(K, codes, variance=1e-4) < choose_cost(K, codes, variance=1e4)
+
+
+def test_rows_of_a_rare_class_are_left_out() -> None:
+    """Else the least loss is that of a model which is certain of the other class."""
+    rng = np.random.default_rng(0)
+    codes = np.repeat([0, 1], [97, 3])
+    assert choose_cost(RBF(1.0)(rng.normal(size=(100, 4))), codes, variance=0.01) <= 1.0
