@@ -45,3 +45,29 @@ def test_memory_that_another_thread_reserves_in_the_meantime(monkeypatch: pytest
         assert gram is not None and gram.stored_as(np.dtype("f8")) is not None
         assert gram.stored_as(np.dtype("f4")) is None
         np.testing.assert_allclose(gram.astype(np.float32) @ np.ones(60), K(X) @ np.ones(60), rtol=1e-5)
+
+
+def both_and_single(stack: ExitStack) -> tuple[evaluated.EvaluatedGram, evaluated.EvaluatedGram]:
+    """The same matrix, stored in both precisions, and in float32 alone."""
+    grams = []
+    for budget in (14 * 60**2, DOUBLE):
+        with mercer.config(memory=budget + memory._process.reserved):
+            gram = evaluated.EvaluatedGram.evaluate(Gram(K, X), stack)
+        assert gram is not None
+        grams.append(gram)
+    return grams[0], grams[1]
+
+
+def test_float32_entries_do_not_depend_on_the_budget() -> None:
+    with ExitStack() as stack:
+        both, single = both_and_single(stack)
+        assert both.stored_as(np.float64) is not None and single.stored_as(np.float64) is None
+        np.testing.assert_array_equal(single.stored_as(np.float32), both.stored_as(np.float32))
+
+
+def test_a_part_is_compact_whichever_precision_is_stored() -> None:
+    rows = np.arange(0, 60, 2)
+    with ExitStack() as stack:
+        for gram in both_and_single(stack):
+            part = evaluated.compact(gram.restrict(rows, rows), stack)
+            np.testing.assert_array_equal(part.stored_as(np.float32), gram.astype(np.float32).block(rows, rows))

@@ -1,18 +1,29 @@
-"""The memory budget: an array that would exceed it raises an error before it is allocated."""
+"""The memory budget: an array that would exceed it raises an error before it is allocated.
+
+Matrices are reserved. Vectors, copies of the rows of X and small work arrays of the threads are not.
+"""
 
 from __future__ import annotations
 
 import math
+import mmap
 import os
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import DTypeLike
+
 from mercer._errors import MemoryBudgetError
+from mercer._types import AnyArray
 from mercer.engine import settings
 
+# Arrays from so many bytes on are mapped where there is a budget.
+_MAPPED = 2**20
 # Without a budget set by the user, so few bytes are granted without reading the free memory, which takes 0.1 ms.
 _TRIFLE = 2**22
 
@@ -142,6 +153,43 @@ def reserve(nbytes: int, what: str, way_out: str = "") -> Iterator[None]:
         with _lock:
             for account in charged:
                 account.reserved -= nbytes
+
+
+def empty(shape: tuple[int, ...], dtype: DTypeLike) -> AnyArray:
+    """Return a new array for entries that were reserved; with a budget, one that the system gets back when it is freed.
+
+    The C library's allocator keeps freed arrays of up to 32 MiB for later ones, for each thread, and the process would
+    grow beyond the budget. New pages take about a millisecond for 4 MiB, so without a budget they are left to it.
+
+    >>> with settings.config(memory=2**24):
+    ...     empty((2, 3), np.float32).shape, type(empty((1024, 512), np.float32).base).__name__
+    ((2, 3), 'mmap')
+    """
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if size < _MAPPED or settings.current().memory is None:
+        return np.empty(shape, dtype)
+    return np.ndarray(shape, dtype, buffer=mmap.mmap(-1, size))
+
+
+def release_arrays(error: BaseException) -> None:
+    """Drop the local variables of the functions that an error came through, and of the errors before it.
+
+    An error that is kept would keep the arrays of its fit in memory, which are not reserved any more. The lines of its
+    traceback stay.
+
+    >>> try:
+    ...     1 / 0
+    ... except ZeroDivisionError as error:
+    ...     release_arrays(error)
+    """
+    left: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while left:
+        one = left.pop()
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            traceback.clear_frames(one.__traceback__)
+            left += [one.__cause__, one.__context__]
 
 
 @contextmanager

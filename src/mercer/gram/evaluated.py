@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from mercer._types import Array, Positions, Vector
-from mercer.engine import tiles
+from mercer.engine import memory, tiles
 from mercer.gram.hold import check_finite, reserve_whole, whole_matrix
 from mercer.gram.operator import Gram
 from mercer.gram.precomputed import PrecomputedGram
@@ -63,7 +63,11 @@ class EvaluatedGram(GramMatrix):
         dtype, _ = reserve_whole((n, m), stack, {double: 6 * n * m, single: 4 * n * m})
         if dtype is None:
             return None
-        entries = gram.astype(dtype).dense(np.empty((n, m), dtype))
+        entries = memory.empty((n, m), dtype)
+        if dtype == double:
+            gram.astype(double).dense(entries)
+        else:
+            _round_into(entries, gram.astype(double))
         check_finite(entries)
         forms: dict[np.dtype, GramMatrix] = {kind: gram.astype(kind) for kind in (double, single)}
         forms[dtype] = PrecomputedGram(entries, finite=True)
@@ -139,6 +143,21 @@ class EvaluatedGram(GramMatrix):
         return self._forms[np.dtype(dtype)].stored_as(dtype)
 
 
+def _round_into(out: Array, gram: Gram) -> None:
+    """Write the entries of a float64 matrix into a float32 array, tile by tile.
+
+    They are the same as where both forms are stored. Entries that are computed in float32 differ from these by many
+    roundings, and the memory budget would lead solvers to other answers within their tolerance.
+    """
+
+    def fill(rows: slice, columns: slice, tile: Array) -> None:
+        with tiles.scratch(tile.shape, gram.dtype) as exact, np.errstate(over="ignore"):
+            gram.fill(rows, columns, exact)
+            tile[...] = exact
+
+    tiles.dense(fill, out, gram.symmetric, gram.n_jobs, gram.tile)
+
+
 def compact(gram: GramMatrix, stack: ExitStack) -> GramMatrix:
     """Return a part of a stored matrix with its float32 entries side by side, for many solves, if they fit.
 
@@ -150,7 +169,8 @@ def compact(gram: GramMatrix, stack: ExitStack) -> GramMatrix:
         Keeps the memory reserved until it is closed.
     """
     single, double = np.dtype(np.float32), np.dtype(np.float64)
-    if gram.stored() is None or gram.stored_as(single) is not None:
+    # Where only one precision is stored, the view may be the other one.
+    if gram.astype(single).stored() is None or gram.stored_as(single) is not None:
         return gram
     dtype, _ = reserve_whole(gram.shape, stack, {single: 0})
     if dtype is None:
@@ -172,4 +192,5 @@ def gathered(gram: EvaluatedGram, stack: ExitStack) -> EvaluatedGram:
     dtype, _ = reserve_whole(gram.shape, stack, {gram.dtype: 0})
     if dtype is None or gram.stored_array() is not None:
         return gram
-    return EvaluatedGram({dtype: PrecomputedGram(gram.block(), symmetric=False)}, dtype, gram.squared_norms)
+    entries = PrecomputedGram(whole_matrix(gram, dtype), symmetric=False)
+    return EvaluatedGram({dtype: entries}, dtype, gram.squared_norms)

@@ -12,7 +12,7 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from mercer._errors import DataError
 from mercer._types import Array, Positions
-from mercer.engine import lapack, threads, tiles
+from mercer.engine import lapack, memory, threads, tiles
 from mercer.gram.array_interface import ArrayInterface
 from mercer.gram.operator import as_index, check_factor
 from mercer.kernels.inputs import Index
@@ -23,6 +23,8 @@ from mercer.loops.symmetry import has_wider_gap, widest_gap
 _SIDE = 256
 # Up to this many entries are compared in this thread, in a millisecond, which is not worth waking another thread.
 _ALONE = 2**22
+# The fewest rows of a strip that is copied for a product.
+_FEWEST = 16
 
 
 def _as_matrix(K: Any) -> Array:
@@ -224,7 +226,9 @@ class PrecomputedGram(ArrayInterface):
                 self.fill(rows, slice(0, self.shape[1]), strip)
                 out[rows] = strip @ V
 
-        threads.run([partial(multiply, rows) for rows in tiles.spans(self.shape[0], _SIDE)], self.n_jobs)
+        # Strips of no more entries than a tile: each thread keeps its work array.
+        step = max(tiles.TILE**2 // max(self.shape[1], 1), _FEWEST)
+        threads.run([partial(multiply, rows) for rows in tiles.spans(self.shape[0], step)], self.n_jobs)
         return out
 
     @property
@@ -246,7 +250,7 @@ class PrecomputedGram(ArrayInterface):
         ndarray of shape (n, m)
         """
         if out is None:
-            out = np.empty(self.shape, self.dtype)
+            out = memory.empty(self.shape, self.dtype)
         if out.shape != self.shape:
             raise DataError(f"out has shape {out.shape}, but the matrix has shape {self.shape}.")
         place = out
