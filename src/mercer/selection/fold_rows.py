@@ -144,6 +144,11 @@ class FoldMatrices:
         gram = Gram(kernel, self.rows)
         return gram.expensive or gram.tile < TILE
 
+    @property
+    def are_stored(self) -> bool:
+        """Whether there is a matrix now, which takes memory."""
+        return any(evaluated is not None for evaluated, _ in self._evaluated.values())
+
     def begin(self) -> None:
         """Begin another set of fits: matrices that they do not ask for may be dropped."""
         with self._lock:
@@ -219,14 +224,14 @@ class FoldRows:
     ----------
     matrices : FoldMatrices
         Of this fold, or of all folds if no step precedes the learner.
-    train : rows
-        Those to fit to.
+    train : callable
+        Returns the rows to fit to. A fit drops its copy: of wide rows, one for every fold takes more than a matrix.
     fitted, scored : ndarray of int
         The rows of ``matrices`` that the fit takes, and, for each position of the search, the one that is scored.
     """
 
     matrices: FoldMatrices
-    train: Any
+    train: Callable[[], Any]
     fitted: Positions
     scored: Positions
 
@@ -254,10 +259,10 @@ def untransformed(data: SearchData, learner: Any, n_jobs: int | None) -> list[Fo
     matrices = FoldMatrices(rows, n_jobs)
     folds = [(fold, place[fold.train]) for fold in data.folds]
     if not isinstance(rows, (Objects, MixedRows)):
-        return [FoldRows(matrices, take_rows(data.X, fold.train), fitted, place) for fold, fitted in folds]
+        return [FoldRows(matrices, partial(take_rows, data.X, fold.train), fitted, place) for fold, fitted in folds]
     # Reading objects takes longer than many fits, and so does the search for equal ones, which compares their keys.
     rows.keys()
-    return [FoldRows(matrices, rows[fitted], fitted, place) for _, fitted in folds]
+    return [FoldRows(matrices, partial(_kept, rows[fitted]), fitted, place) for _, fitted in folds]
 
 
 def transformed(data: SearchData, pipeline: Pipeline, fold: Fold, n_jobs: int | None) -> FoldRows:
@@ -279,7 +284,11 @@ def transformed(data: SearchData, pipeline: Pipeline, fold: Fold, n_jobs: int | 
     matrices = FoldMatrices(pipeline.steps[-1][1].checked_rows(rows), n_jobs)
     if isinstance(matrices.rows, (Objects, MixedRows)):
         train = matrices.rows[:n]
-    return FoldRows(matrices, train, np.arange(n), scored)
+    return FoldRows(matrices, partial(_kept, train), np.arange(n), scored)
+
+
+def _kept(rows: Any) -> Any:
+    return rows
 
 
 def take_rows(rows: Any, positions: Positions) -> Any:

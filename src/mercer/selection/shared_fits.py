@@ -15,9 +15,10 @@ from sklearn.utils import get_tags
 
 from mercer._errors import DataError
 from mercer._types import Positions
-from mercer.engine import settings, threads
+from mercer.engine import memory, settings, threads
 from mercer.engine.progress import Progress
 from mercer.estimators.shared.weights import kernel_of_fit
+from mercer.gram.hold import capacity
 from mercer.kernels import Kernel
 from mercer.loops.compilation import working_time
 from mercer.selection.answers import Answered, ScoredRows
@@ -153,10 +154,21 @@ class SharedFits:
         self._prepare(some)
         self._methods = {group: () if self._asked is None else self._asked(group.estimator) for group in some}
         tasks = [(group, fold) for group in some for fold in folds]
-        threads.run([partial(self._fit, group, fold) for group, fold in tasks], self._n_jobs)
+        threads.run([partial(self._fit, group, fold) for group, fold in tasks], self._side_by_side())
         for group, fold in tasks:
             if isinstance(self._ready[group.numbers[0], fold.number], Exception):
                 self._fit_apart(group, fold)
+
+    def _side_by_side(self) -> int:
+        """How many fits run at once: beside shared matrices, as many as have room for parts of them.
+
+        With less room a fit would take another way, and what it finds would depend on when the others release theirs.
+        """
+        jobs = settings.resolve_jobs(self._n_jobs)
+        if not any(rows.matrices.are_stored for rows in self._rows if rows is not None):
+            return jobs
+        most = max(len(fold.train) for fold in self._data.folds)
+        return max(1, capacity(8 * most**2, jobs))
 
     def _prepare(self, groups: list[Group]) -> None:
         """Transform the rows, and evaluate the kernels that all folds share, on all threads."""
@@ -203,7 +215,7 @@ class SharedFits:
             return None
         _, options = self._data.targets(fold)
         try:
-            return kernel_of_fit(learner, rows.train, options.get("sample_weight"))
+            return kernel_of_fit(learner, rows.train(), options.get("sample_weight"))
         except Exception:  # A user-defined kernel may raise anything. The fit meets it again, and reports it.
             return None
 
@@ -232,6 +244,7 @@ class SharedFits:
         try:
             made = list(self._fit_together(group, fold))
         except Exception as error:
+            memory.release_arrays(error)
             made = [error] * len(group.numbers)
         seconds = (working_time() - begin) / len(group.numbers)
         with ExitStack() as stack:
@@ -267,7 +280,7 @@ class SharedFits:
             return [self._fit_alone(_estimator(group, n), fold) for n in range(len(group.numbers))]
         learner = clone(learner_of(group.estimator))
         y, options = self._data.targets(fold)
-        train = _training_rows(learner, self._data.X, fold) if rows is None else rows.train
+        train = _training_rows(learner, self._data.X, fold) if rows is None else rows.train()
         if rows is not None:
             learner.take_matrices_from(rows.source(learner.most_shared_rows))
         if group.along:
@@ -301,6 +314,7 @@ class SharedFits:
             try:
                 made = self._fit_with_room(group, position, fold)
             except Exception as reason:
+                memory.release_arrays(reason)
                 made = reason
             self.seconds[number, fold.number] = working_time() - begin
             with ExitStack() as stack:
