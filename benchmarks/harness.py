@@ -102,8 +102,17 @@ def tell(text: str) -> None:
 
 def peak_so_far() -> int:
     """The most bytes that this process ever held; getrusage would count what the parent held before the fork, too."""
+    return _of_process("VmHWM")
+
+
+def memory_now() -> int:
+    """The bytes that this process holds."""
+    return _of_process("VmRSS")
+
+
+def _of_process(name: str) -> int:
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
 
 
 def data_folder() -> Path | None:
