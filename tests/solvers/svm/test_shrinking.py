@@ -10,6 +10,7 @@ from mercer.kernels import RBF
 from mercer.loops.picked import pick_entries
 from mercer.solvers.solution import Status
 from mercer.solvers.svm import shrinking
+from mercer.solvers.svm.block import resolves
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.shrinking import active_rows, by_active_rows
@@ -63,11 +64,24 @@ def test_without_room_for_a_part_steps_are_among_all_rows(rng, monkeypatch):
 
 
 def test_float32_goes_on_where_only_the_change_is_rounded(rng):
-    # Of entries of some hundreds, whole numbers, as counts of features have.
-    counts = rng.poisson(1.0, size=(700, 60)).astype(float)
-    K = counts @ counts.T
-    y = np.where(counts[:, 0] + rng.standard_normal(700) > 1.0, 1.0, -1.0)
-    p = BoxQP.classification(PrecomputedGram(K), y, np.full(700, 10.0))
-    solution = SMO().solve(p, Start(matrix=np.float32(K)))
-    assert solution.certificate.storage.startswith("held whole in float32")
-    assert solution.status is Status.converged
+    p = problem(rng)
+    point = Iterate.begin(p, np.where(p.linear > 0, 100.0, -100.0) * (rng.random(900) < 0.5))
+    point.F = 1e-3 * rng.standard_normal(900)
+    # Entries of some hundreds, as of counts of features.
+    diagonal, single = np.full(900, 400.0), np.dtype(np.float32)
+    assert not resolves(single, diagonal, point, 1e-6)
+    assert resolves(single, diagonal, point, 1e-6, begin=point.beta)
+    assert not resolves(single, diagonal, point, 1e-6, begin=np.zeros(900))
+
+
+def test_free_sets_are_not_tried_before_steps_have_taken_as_long(rng, monkeypatch):
+    tried = []
+    monkeypatch.setattr(shrinking, "interior_round", lambda *a, **options: tried.append(1) or False)
+    p = problem(rng)
+    start = Start(matrix=np.float32(p.gram.stored_array()))
+    # A float64 gradient a little above what steps in float32 have reached is no reason to.
+    monkeypatch.setattr(shrinking, "_FEWEST", 10**6)
+    assert SMO().solve(p, start).status is Status.converged and not tried
+    monkeypatch.setattr(shrinking, "_FEWEST", 10)
+    monkeypatch.setattr(shrinking, "_FACTOR_STEPS", 10**6)
+    assert SMO().solve(p, start).status is Status.converged and tried

@@ -35,8 +35,9 @@ _FLOAT_PART = 0.9
 # free weights, which may be singular, has fewer errors.
 _DOUBLE = 512
 # Free sets are tried when the steps have taken about as long as their factorisations, which is m**3 / (10 q) steps
-# among q rows, of which m are free; at least so many steps a row, and after a failure this much later.
-_FACTOR_STEPS, _FEWEST, _LATER = 10, 2, 4
+# among q rows, of which m are free; at least so many, which take a millisecond as the calls do, and after a failure
+# this much later.
+_FACTOR_STEPS, _FEWEST, _LATER = 10, 4000, 4
 
 
 def active_rows(point: Iterate, gap: float) -> NDArray[np.intp]:
@@ -147,13 +148,14 @@ class _ActiveRows:
         """Steps on the part, and free sets where these take as long."""
         q, free = len(rows), int(np.count_nonzero(part.free))
         goal = max(_FLOAT_PART * self.tol, _DEEP * part.violation())
-        patience = int(self._wait * max(_FEWEST * q, free**3 / (_FACTOR_STEPS * q)))
-        steps = min(patience, self.max_iter - part.steps)
-        change = Block(q, square.dtype).solve(square, inside.diagonal(), part, 0.9 * goal, steps)
+        patience = int(self._wait * max(_FEWEST, free**3 / (_FACTOR_STEPS * q)))
+        most = min(part.steps + patience, self.max_iter)
+        change = Block(q, square.dtype).solve(square, inside.diagonal(), part, 0.9 * goal, most - part.steps)
         moved = np.flatnonzero(change)
         subtract_rows(part.F, inside, moved, change[moved])
         nbytes = 16 * q * q
-        if not part.violation() > goal or part.steps >= self.max_iter or not fits(2 * nbytes):
+        # Steps that ended earlier have reached the goal, but for their rounding.
+        if part.steps < most or part.steps >= self.max_iter or not fits(2 * nbytes):
             return
         with memory.reserve(nbytes, "the kernel matrix of the active rows in float64 and a factor"):
             block = inside
