@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._types import Array
-from mercer.engine import memory, threads
+from mercer.engine import arrays, threads
 from mercer.engine.progress import Progress
 from mercer.loops.transpose import transpose
 
@@ -133,7 +133,7 @@ def converted(matrix: Array, dtype: np.dtype, n_jobs: int | None = None) -> NDAr
     >>> converted(np.array([[1.0, 1e300]]), np.dtype(np.float32)).tolist()
     [[1.0, inf]]
     """
-    out = memory.empty(matrix.shape, dtype)
+    out = arrays.empty(matrix.shape, dtype)
 
     def strip(rows: slice) -> Callable[[], None]:
         def work() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from mercer._types import Array, Positions, Vector
-from mercer.engine import memory, tiles
+from mercer.engine import arrays, tiles
 from mercer.gram.hold import check_finite, reserve_whole, whole_matrix
 from mercer.gram.operator import Gram
 from mercer.gram.precomputed import PrecomputedGram
@@ -63,7 +63,7 @@ class EvaluatedGram(GramMatrix):
         dtype, _ = reserve_whole((n, m), stack, {double: 6 * n * m, single: 4 * n * m})
         if dtype is None:
             return None
-        entries = memory.empty((n, m), dtype)
+        entries = arrays.empty((n, m), dtype)
         if dtype == double:
             gram.astype(double).dense(entries)
         else:

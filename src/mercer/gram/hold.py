@@ -16,7 +16,7 @@ import numpy as np
 
 from mercer._errors import MemoryBudgetError, NumericalError
 from mercer._types import Array
-from mercer.engine import memory
+from mercer.engine import arrays, memory
 from mercer.gram.operator import Gram
 from mercer.gram.precomputed import PrecomputedGram
 from mercer.gram.protocol import GramMatrix
@@ -218,7 +218,7 @@ def hold_rows(gram: GramMatrix, stack: ExitStack, *, most: int, beside: int) -> 
     sentence = f"evaluated by tiles, with up to {memory.describe(size)} of kept rows in {dtype}"
     if size == beside * dtype.itemsize:
         sentence = "evaluated by tiles"
-    return memory.empty((size // dtype.itemsize,), dtype), sentence
+    return arrays.empty((size // dtype.itemsize,), dtype), sentence
 
 
 def is_small(gram: GramMatrix, dtype: Any) -> bool:
@@ -256,7 +256,7 @@ def fits(nbytes: int) -> bool:
 
 def whole_matrix(gram: GramMatrix, dtype: Any) -> Array:
     """Return all of K in memory that the caller has reserved: without ``out``, a block would reserve it again."""
-    return gram.astype(dtype).block(None, None, out=memory.empty(gram.shape, dtype))
+    return gram.astype(dtype).block(None, None, out=arrays.empty(gram.shape, dtype))
 
 
 def check_finite(matrix: Array) -> None:

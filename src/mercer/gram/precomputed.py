@@ -12,7 +12,7 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from mercer._errors import DataError
 from mercer._types import Array, Positions
-from mercer.engine import lapack, memory, threads, tiles
+from mercer.engine import arrays, lapack, threads, tiles
 from mercer.gram.array_interface import ArrayInterface
 from mercer.gram.operator import as_index, check_factor
 from mercer.kernels.inputs import Index
@@ -250,7 +250,7 @@ class PrecomputedGram(ArrayInterface):
         ndarray of shape (n, m)
         """
         if out is None:
-            out = memory.empty(self.shape, self.dtype)
+            out = arrays.empty(self.shape, self.dtype)
         if out.shape != self.shape:
             raise DataError(f"out has shape {out.shape}, but the matrix has shape {self.shape}.")
         place = out

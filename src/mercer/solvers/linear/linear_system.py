@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import Matrix, Vector
-from mercer.engine import memory
+from mercer.engine import arrays
 from mercer.gram.protocol import GramMatrix
 
 
@@ -150,7 +150,7 @@ class ScaledGram:
 
     def dense(self, dtype: np.dtype) -> NDArray[Any]:
         """The whole matrix as a new C-ordered array; what cannot be held in ``dtype`` becomes infinite."""
-        out = memory.empty(self.gram.shape, dtype)
+        out = arrays.empty(self.gram.shape, dtype)
         with np.errstate(over="ignore", invalid="ignore"):
             self.gram.block(None, None, out)
             if self.scale is not None:

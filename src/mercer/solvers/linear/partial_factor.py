@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from mercer._types import Matrix, Vector
-from mercer.engine import memory, threads
+from mercer.engine import arrays, threads
 from mercer.solvers.linear.linear_system import ScaledGram
 
 # Pivots at once; those of less than a share of the largest wait for their turn.
@@ -46,7 +46,7 @@ def partial_factor(matrix: ScaledGram, most: int, cost: Callable[[int, float], f
     left = matrix.diagonal().copy()
     n, rank = len(left), 0
     scale = float(left.max())
-    factor = memory.empty((most, n), np.float64)
+    factor = arrays.empty((most, n), np.float64)
     best, least, diagonal, worse = 0, cost(0, scale), left.copy(), 0
     while rank < most and float(left.max()) > _ROUNDINGS * scale and worse < _PATIENCE:
         threads.checkpoint()
