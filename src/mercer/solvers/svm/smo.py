@@ -290,14 +290,22 @@ class _Solver:
                 self._whole(whole_matrix(self.gram, dtype), point, tol, self.limit)
         self.peak_bytes = max(self.peak_bytes, nbytes)
 
+    def _exact_entries(self) -> GramMatrix | None:
+        """K in float64 if it is stored, or if memory for float32 alone was left and entries take little time.
+
+        Parts of it do not then depend on the memory budget, and neither does the answer.
+        """
+        exact = self.gram.astype(np.float64)
+        single = self.gram.astype(np.float32).stored() is not None
+        return exact if exact.stored() is not None or (single and not exact.expensive) else None
+
     def _whole(self, K: Array, point: Iterate, tol: float, limit: int) -> None:
         moved = np.flatnonzero(change := point.fill(self.totals))
         subtract_rows(point.F, K, moved, change[moved])
         if point.groups is not None:
             on_whole_matrix(K, point, tol, limit)
             return
-        exact = self.gram.astype(np.float64)
-        nbytes = by_active_rows(K, None if exact.stored() is None else exact, point, tol, limit)
+        nbytes = by_active_rows(K, self._exact_entries(), point, tol, limit)
         self.peak_bytes = max(self.peak_bytes, nbytes)
 
 
