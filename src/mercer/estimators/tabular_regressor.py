@@ -221,7 +221,8 @@ class TabularRegressor(RegressorMixin, TabularModel):
         self.encoder_, plain = whole.without_numbers(features)
         left_out = self._condition(plain, targets, rows, weights)
         some = np.sort(rows[:_LEFT_OUT])
-        if not len(whole.numbers_) or not left_out.is_worse_than_linear(features[some]):
+        # Through fewer rows than columns there is a linear function anyway.
+        if not 0 < len(whole.numbers_) < len(some) or not left_out.is_worse_than_linear(features[some]):
             return plain
         other = copy.copy(self)
         other.encoder_ = whole
