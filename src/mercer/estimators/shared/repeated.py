@@ -19,6 +19,7 @@ def warn_of_repeated_rows(learner: str, X: CheckedRows, y: Vector, rows: Positio
     Examples
     --------
     >>> import warnings
+    >>> import numpy as np
     >>> X, y = np.arange(4.0)[:, None], np.array([0.3, 1.2, 0.1, 0.9])
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
