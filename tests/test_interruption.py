@@ -195,7 +195,12 @@ def prepared() -> Iterator[subprocess.Popen[bytes]]:
 def _seconds(pid: int) -> dict[str, float]:
     """The processor time of each thread so far; nothing of a process that has ended."""
     results: dict[str, float] = {}
-    for path in Path(f"/proc/{pid}/task").glob("*/stat"):
+    try:
+        paths = list(Path(f"/proc/{pid}/task").glob("*/stat"))
+    except FileNotFoundError:
+        # It ended while its folder was read.
+        return results
+    for path in paths:
         try:
             # After the name, which may have blanks: the state, and as the 12th and 13th field user and system time.
             fields = path.read_text().rpartition(")")[2].split()
