@@ -69,7 +69,24 @@ class KernelCovariance:
 
 
 @dataclass(frozen=True, eq=False)
-class EvaluatedCovariance:
+class _Around:
+    """A covariance that is made from another one, of the same rows and parameters if nothing else is said."""
+
+    inner: Any
+
+    @property
+    def n(self) -> int:
+        rows: int = self.inner.n
+        return rows
+
+    @property
+    def size(self) -> int:
+        parameters: int = self.inner.size
+        return parameters
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedCovariance(_Around):
     """A covariance whose matrix at the parameters of its kernel exists already.
 
     Examples
@@ -85,14 +102,6 @@ class EvaluatedCovariance:
 
     inner: KernelCovariance
     given: GramMatrix
-
-    @property
-    def n(self) -> int:
-        return self.inner.n
-
-    @property
-    def size(self) -> int:
-        return self.inner.size
 
     def matrix(self, theta: Vector, out: Array) -> None:
         if np.array_equal(theta, self.inner.kernel.theta):
@@ -113,7 +122,7 @@ def covariance_of(kernel: Kernel | None, rows: Any, n_jobs: int | None, given: G
 
 
 @dataclass(frozen=True, eq=False)
-class TiedCovariance:
+class TiedCovariance(_Around):
     """A covariance some of whose parameters are equal: parameter i of ``inner`` is number ``places_i`` of theta.
 
     Examples
@@ -131,10 +140,6 @@ class TiedCovariance:
     places: Positions
 
     @property
-    def n(self) -> int:
-        return self.inner.n
-
-    @property
     def size(self) -> int:
         return int(self.places.max()) + 1
 
@@ -147,7 +152,7 @@ class TiedCovariance:
 
 
 @dataclass(frozen=True, eq=False)
-class ScaledCovariance:
+class ScaledCovariance(_Around):
     r"""``D A D`` for a covariance A of rows and a diagonal D of ``factors`` (n,).
 
     With noise of variance v, :math:`\\sqrt{w} y` has the covariance :math:`\\sqrt{w} K \\sqrt{w} + v I` if each
@@ -165,14 +170,6 @@ class ScaledCovariance:
 
     inner: KernelCovariance | TiedCovariance
     factors: Vector
-
-    @property
-    def n(self) -> int:
-        return self.inner.n
-
-    @property
-    def size(self) -> int:
-        return self.inner.size
 
     def matrix(self, theta: Vector, out: Array) -> None:
         self.inner.matrix(theta, out)
@@ -193,7 +190,7 @@ _BLOCK = 64
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyCovariance:
+class NoisyCovariance(_Around):
     r"""``A + diag(shares @ v)`` for a covariance A; the last parameters are the logarithms of v, ``shares`` is (n, g).
 
     Examples
@@ -208,10 +205,6 @@ class NoisyCovariance:
 
     inner: KernelCovariance | TiedCovariance | ScaledCovariance
     shares: Matrix
-
-    @property
-    def n(self) -> int:
-        return self.inner.n
 
     @property
     def size(self) -> int:

@@ -95,8 +95,8 @@ class Mixture:
             terms.append((_LINEAR_SHARE * Linear()).on(list(range(p, p + numbers))))
         kernel = functools.reduce(operator.add, terms)
         keys = [re.sub(r"\[(\d+)\]$", lambda entry: f"[{groups[int(entry[1])]}]", p.name) for p in kernel.parameters]
-        numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-        return cls(kernel, np.array([numbers[key] for key in keys]), deviation, gaps)
+        places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+        return cls(kernel, np.array([places[key] for key in keys]), deviation, gaps)
 
     @property
     def start(self) -> Vector:

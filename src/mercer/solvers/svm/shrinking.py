@@ -21,7 +21,8 @@ from mercer.solvers.svm.block import Block, Rounding, Stall, padded, resolves
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.whole_matrix import CRAWL, ROUND, interior_round, newton_round, on_square, square_of
 
-# Rows that are no further than this share of the violation from taking part take part.
+# A row at a bound counts as active from this share of the violation before its weight would move, and no further than
+# the second number.
 _NEAR = 0.5
 _WIDEST = 0.2
 # Steps for each row among all rows first, since easy problems need no more.
