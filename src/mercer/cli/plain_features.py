@@ -78,7 +78,8 @@ def features_of_columns(encoder: ColumnEncoder, frame: Any, more: Any) -> tuple[
     mean, deviation = np.nanmean(numbers, axis=0), np.nanstd(numbers, axis=0)
     deviation[~(deviation > 0)] = 1.0
     # The first feature of a column of numbers is its normal score; a linear model sees the number itself.
-    scores = [int(np.flatnonzero(encoder.sources_ == place)[0]) for place in scored]
+    present, first = np.unique(encoder.sources_, return_index=True)
+    scores = first[np.searchsorted(present, scored)]
     rest = np.setdiff1d(np.arange(X.shape[1]), scores)
     stack = sp.hstack if sp.issparse(X) else np.hstack
     sides = [(numbers, X), (others, Z)]
