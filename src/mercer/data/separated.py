@@ -1,0 +1,246 @@
+"""Files of separated values: how their fields are set apart, and the places of their faults."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import warnings
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+from mercer._errors import DataError
+from mercer._optional import optional
+from mercer.data.table import is_number
+from mercer.data.words import listing
+
+FORMATS = ".csv, .tsv, .parquet, .libsvm (or .svmlight, .svm), .npz and .json; .csv, .tsv and .libsvm also with .gz"
+DAMAGE = (gzip.BadGzipFile, EOFError, zipfile.BadZipFile, zlib.error)
+# Lines from which the dialect of a text file is told.
+_HEAD = 200
+# A line with so many more separators than the header is looked at first: pandas would read all of its fields.
+_MANY_MORE = 10_000
+_QUOTATION = re.compile(r'"([^"]|"")*"\s*')
+
+
+class Dialect(csv.excel):
+    """How the fields of a file are set apart."""
+
+    skipinitialspace = True
+
+    def __init__(self, separator: str, quoted: bool = True) -> None:
+        self.delimiter = separator
+        self.quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+        super().__init__()
+
+
+@dataclass(frozen=True)
+class Separated:
+    """A file of separated values: its path, the names of its columns, its dialect and its decimal mark."""
+
+    path: Path
+    names: list[str]
+    dialect: Dialect
+    decimal: str
+
+    def options(self) -> dict[str, Any]:
+        """Arguments of ``pandas.read_csv`` for this file."""
+        return {
+            "sep": self.dialect.delimiter,
+            "decimal": self.decimal,
+            "na_values": ["?"],
+            "index_col": False,
+            "quoting": self.dialect.quoting,
+            "skipinitialspace": True,
+            "low_memory": False,
+            "encoding": "utf-8-sig",
+        }
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn the errors and warnings of ``pandas.read_csv`` in the block into errors that name line and column."""
+        errors = optional("pandas", f"reading {self.path.name}").errors
+        try:
+            with warnings.catch_warnings():
+                # pandas warns where a line has more fields than the header, and then drops them.
+                warnings.simplefilter("error", errors.ParserWarning)
+                yield
+        except (errors.ParserError, errors.ParserWarning) as error:
+            raise DataError(self._fault(str(error))) from error
+        except errors.EmptyDataError as error:
+            raise DataError(f"{self.path} is empty: it has no header line.") from error
+
+    def line_finder(self) -> Callable[[int], str]:
+        """Return a function from the number of a row, from 0, to its line in words."""
+        return _line_finder(self.path, self.dialect)
+
+    def _fault(self, message: str) -> str:
+        """The place and cause of what pandas could not parse, found by reading the file again, record by record."""
+        if "EOF inside string" in message:
+            line, column = _unclosed_quote(self.path, self.dialect)
+            return f'{self.path}, line {line}, column {column}: a quotation mark (") is opened and never closed.'
+        wide = _too_wide(self.path, self.dialect, len(self.names))
+        return wide or f"{self.path} cannot be read as separated values: {message}."
+
+
+def separated(path: Path, separator: str | None = None, *, whole: bool = True) -> Separated:
+    """Return how the fields of a file are set apart, told from its first lines.
+
+    In files with tabs, quotation marks may be letters of the text; with ``whole``, all lines are read to tell.
+
+    Raises
+    ------
+    DataError
+        If the file has no header, or a line near the beginning has far too many fields.
+    """
+    header, *rows = _first_lines(path)
+    if separator is None:
+        separator = max(",;\t|", key=lambda mark: len(_fields(header, Dialect(mark))))
+    dialect = Dialect(separator, separator != "\t" or _is_quoted(path, None if whole else _HEAD))
+    names = _fields(header, dialect)
+    _check_header(path, names)
+    if any(row.count(separator) > len(names) + _MANY_MORE for row in rows):
+        # Python's reader, unlike pandas', refuses fields of more than 128 KiB, which may well be data.
+        with suppress(csv.Error):
+            wide = _too_wide(path, dialect, len(names))
+            if wide is not None:
+                raise DataError(wide)
+    # Files with semicolons mostly come from where the decimal point is a comma.
+    fields = [field for row in rows for field in _fields(row, dialect)] if separator == ";" else []
+    decimal = "," if any(re.fullmatch(r"[-+]?\d*,\d+", field) for field in fields) else "."
+    return Separated(path, names, dialect, decimal)
+
+
+def open_text(path: Path) -> TextIO:
+    """Open a text file, also one that ends in ``.gz``."""
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+def damaged(path: Path, error: Exception) -> str:
+    """The message for a compressed file that cannot be read."""
+    # Old versions of Python quote what they found instead of a header.
+    text = str(error)
+    return f"{path}: the file is damaged or was cut short: {text if len(text) <= 200 else text[:200] + '...'}."
+
+
+def not_utf8(path: Path) -> str:
+    """The message for a file that is not UTF-8 text, with the place of the first strange byte."""
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            data = file.read()
+    except DAMAGE as error:
+        return damaged(path, error)
+    if data.startswith((b"\x1f\x8b", b"PK")):
+        return f"{path} is a compressed file or a workbook, not text; save it as CSV, or name it .csv.gz if it is."
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
+        return (
+            f"{path}, line {line}, column {column}: the byte 0x{data[error.start]:02x} is not UTF-8 text. "
+            "Save the file as UTF-8 (it may be Latin-1 or UTF-16 now)."
+        )
+    return f"{path} is not UTF-8 text."
+
+
+def _fields(line: str, dialect: Dialect) -> list[str]:
+    try:
+        fields = next(csv.reader([line], dialect))
+    except csv.Error:
+        # Python's reader refuses fields of more than 128 KiB: data, or a line that has another separator.
+        fields = line.split(dialect.delimiter)
+    return [field.strip() for field in fields]
+
+
+def _is_quoted(path: Path, most: int | None) -> bool:
+    """Whether quotation marks set fields apart in a file with tabs, or are letters of the text.
+
+    They are letters where every line (of the first ``most``) has its full number of tabs, and some field begins with
+    one and is no whole quotation.
+    """
+    width, odd = None, False
+    with open_text(path) as file:
+        lines: Iterable[str] = islice(file, most)
+        for line in lines:
+            fields = line.rstrip("\r\n").split("\t")
+            width = width or len(fields)
+            if len(fields) != width and line.strip():
+                return True
+            odd = odd or any(field.startswith('"') and not _QUOTATION.fullmatch(field) for field in fields)
+    return not odd
+
+
+def _first_lines(path: Path) -> list[str]:
+    """The header and what follows, as much as the dialect is told by; blank lines do not count."""
+    with open_text(path) as lines:
+        first = list(islice((line.rstrip("\r\n") for line in lines if line.strip()), _HEAD))
+    if not first:
+        raise DataError(f"{path} is empty: it holds only blank lines.")
+    if "\0" in first[0]:
+        raise DataError(f"{path}, line 1: this is not a text file (it holds zero bytes); the formats are {FORMATS}.")
+    return first
+
+
+def _check_header(path: Path, names: list[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if all(is_number(name) for name in names) or any(is_number(name) for name in twice):
+        raise DataError(
+            f"{path}, line 1: {listing(names, 4)} appear in place of column names; add a "
+            "first line with a name for every column."
+        )
+    if twice:
+        position = [i + 1 for i, name in enumerate(names) if name == twice[0]]
+        raise DataError(
+            f"{path}, line 1: the column name {twice[0]!r} appears in columns {position[0]} and {position[1]}; "
+            "column names must be unique."
+        )
+
+
+def _too_wide(path: Path, dialect: Dialect, width: int) -> str | None:
+    """The place of the first record with more fields than the header, in words; None if there is none."""
+    with open_text(path) as lines:
+        records = csv.reader(lines, dialect)
+        for record in records:
+            if len(record) > width:
+                return (
+                    f"{path}, line {records.line_num}, column {width + 1}: the header has {width} columns, but this "
+                    f"line has {len(record)} ({record[width]!r} is the first too many). Fields that hold the "
+                    'separator must stand in quotation marks (").'
+                )
+    return None
+
+
+def _unclosed_quote(path: Path, dialect: Dialect) -> tuple[int, int]:
+    """Line and column where the record begins that runs to the end of the file: its last field holds the mark."""
+    line, following, fields = 1, 1, 1
+    with open_text(path) as lines:
+        records = csv.reader(lines, dialect)
+        for record in records:
+            line, following, fields = following, records.line_num + 1, len(record)
+    return line, fields
+
+
+def _line_finder(path: Path, dialect: Dialect) -> Callable[[int], str]:
+    def locate(row: int) -> str:
+        """The line of the record: quoted fields may hold line breaks, and blank lines do not count as records."""
+        # Python's reader, unlike pandas', refuses fields of more than 128 KiB.
+        with open_text(path) as lines, suppress(csv.Error):
+            records = csv.reader(lines, dialect)
+            filled = -1
+            for record in records:
+                filled += any(field.strip() for field in record) or len(record) > 1
+                if filled == row + 1:
+                    return f"line {records.line_num}"
+        return f"row {row + 1}"
+
+    return locate
