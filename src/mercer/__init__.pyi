@@ -17,6 +17,8 @@ from mercer import validity as validity
 from mercer._errors import InfeasibleError as InfeasibleError
 from mercer._errors import MercerError as MercerError
 from mercer.certification import certify as certify
+from mercer.data.blocks.blocks import Blocks as Blocks
+from mercer.data.blocks.sink import write_blocks as write_blocks
 from mercer.data.graph import Graph as Graph
 from mercer.engine.progress import on_progress as on_progress
 from mercer.engine.settings import config as config

@@ -65,13 +65,19 @@ class Separated:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Turn the errors and warnings of ``pandas.read_csv`` in the block into errors that name line and column."""
+        """As :meth:`errors`, and the warnings of pandas about lines of other lengths are errors, too."""
+        kinds = optional("pandas", f"reading {self.path.name}").errors
+        with self.errors(), warnings.catch_warnings():
+            # pandas warns where a line has more fields than the header, and then drops them.
+            warnings.simplefilter("error", kinds.ParserWarning)
+            yield
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Turn the errors of ``pandas.read_csv`` in the block into errors that name line and column."""
         errors = optional("pandas", f"reading {self.path.name}").errors
         try:
-            with warnings.catch_warnings():
-                # pandas warns where a line has more fields than the header, and then drops them.
-                warnings.simplefilter("error", errors.ParserWarning)
-                yield
+            yield
         except (errors.ParserError, errors.ParserWarning) as error:
             raise DataError(self._fault(str(error))) from error
         except errors.EmptyDataError as error:

@@ -1,0 +1,182 @@
+"""Files of comma- or tab-separated values, read by pandas some rows at a time."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from mercer._errors import DataError, ParameterError
+from mercer._optional import optional
+from mercer.data.blocks.block import Piece
+from mercer.data.blocks.choice import Choice
+from mercer.data.blocks.files import Files, find_files, suffix_of
+from mercer.data.blocks.named_columns import FrameColumns
+from mercer.data.blocks.source import Layout, Source, frame_layout, piece_of
+from mercer.data.separated import DAMAGE, Separated, damaged, not_utf8, separated
+from mercer.data.table import is_number
+from mercer.data.words import listing, shown
+
+SUFFIXES = (".csv", ".tsv", ".tab")
+# Rows of the first file from which the types of the columns are told.
+_HEAD = 1000
+# How columns are read that pandas takes for such a kind of numbers there; others are text.
+_TYPES = {"b": "boolean", "i": "float64", "u": "float64", "f": "float64"}
+
+
+@dataclass(frozen=True)
+class CsvSource(Source):
+    """Files with a header each. Types of columns are told from the first rows, so that blocks do not differ in them.
+
+    Numbers are read as float64, also whole ones, and all else but booleans as text.
+    """
+
+    files: Files
+    choice: Choice
+    dtype: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, paths: Any, choice: Choice, dtype: Mapping[str, str] | None = None) -> CsvSource:
+        """From a path, a pattern, a folder or a list of paths; ``dtype`` gives types of columns.
+
+        Raises
+        ------
+        ParameterError
+            If ``dtype`` is not a dict.
+        """
+        if dtype is not None and not isinstance(dtype, Mapping):
+            raise ParameterError(f'dtype must be a dict such as {{"zip": "str"}}, but is {dtype!r}.')
+        given = tuple((str(name), str(kind)) for name, kind in (dtype or {}).items())
+        return cls(Files.of(find_files(paths, SUFFIXES)), choice, given)
+
+    @cached_property
+    def layout(self) -> Layout:
+        first, _ = self._headers[0], self._types
+        for one in self._headers:
+            self.choice.check_same(one.names, str(one.path), first.names, str(first.path))
+        head = next(self._frames(first, _HEAD))
+        return frame_layout(FrameColumns(head, str(first.path), 0), self.choice)
+
+    def pieces(self, rows: int, frames: bool) -> Iterator[Piece]:
+        layout = self.layout
+        for one in self._headers:
+            row = 0
+            for frame in self._frames(one, rows):
+                yield piece_of(FrameColumns(frame, str(one.path), row), self.choice, layout, frames)
+                row += len(frame)
+
+    @property
+    def stored(self) -> tuple[Files, ...]:
+        return (self.files,)
+
+    def __str__(self) -> str:
+        return str(self.files)
+
+    @cached_property
+    def _headers(self) -> list[Separated]:
+        """The files with rows."""
+        headers = []
+        for path, size in zip(self.files.paths, self.files.sizes, strict=True):
+            if size:
+                separator = "\t" if suffix_of(path) in (".tsv", ".tab") else None
+                with _named_faults(path):
+                    one = separated(path, separator, whole=False)
+                    # pandas warns where the first row has more fields than the header, and then drops them. Such
+                    # warnings are errors here alone, because filters of warnings are those of all threads.
+                    with one.reading():
+                        first = next(_chunks(one, 1, {}), None)
+                if first is not None:
+                    headers.append(one)
+        if not headers:
+            raise DataError(f"{self} has no rows of data.")
+        return headers
+
+    @cached_property
+    def _types(self) -> dict[str, str]:
+        """The type of each column that is read."""
+        first = self._headers[0]
+        strange = [name for name, _ in self.dtype if name not in first.names]
+        if strange:
+            raise ParameterError(f"dtype names the column {strange[0]!r}, but the columns are {listing(first.names)}.")
+        columns = self.choice.resolve(first.names, str(first.path))
+        needed = [*columns, *self.choice.targets, *([self.choice.weight] if self.choice.weight else [])]
+        with _named_faults(first.path), first.errors():
+            head = next(_chunks(first, _HEAD, {}))
+        told = {name: _type_of(head[name]) for name in needed}
+        return told | {name: kind for name, kind in self.dtype if name in told}
+
+    def _frames(self, one: Separated, rows: int) -> Iterator[Any]:
+        """Yield data frames of at most so many rows, with the same columns for every file."""
+        types = self._types
+        with _named_faults(one.path), one.errors():
+            chunks = _chunks(one, rows, types)
+        while True:
+            try:
+                with _named_faults(one.path), one.errors():
+                    frame = next(chunks, None)
+            except DataError:
+                raise
+            except (ValueError, TypeError) as error:
+                raise DataError(self._misfit(one, error)) from error
+            if frame is None:
+                return
+            yield frame[list(types)]
+
+    def _misfit(self, one: Separated, error: Exception) -> str:
+        """The message for a field that is not of the type of its column, found by reading the file again as text."""
+        types, row = self._types, 0
+        for frame in _chunks(one, _HEAD, dict.fromkeys(types, "str")):
+            for name in [name for name, kind in types.items() if kind in _TYPES.values()]:
+                texts, gaps = frame[name].tolist(), frame[name].isna().tolist()
+                for i, (text, gap) in enumerate(zip(texts, gaps, strict=True)):
+                    if not gap and not _fits(text, types[name], one.decimal):
+                        return (
+                            f"{one.path}, {one.line_finder()(row + i)}: the column {shown(name)} holds {shown(text)}, "
+                            f"but {'booleans' if types[name] == 'boolean' else 'numbers'} in the first rows of "
+                            f"{self._headers[0].path}. Correct the entry, or read the column as text with "
+                            f"Blocks.from_csv(..., dtype={{{name!r}: 'str'}}) and encode it."
+                        )
+            row += len(frame)
+        return f"{one.path} cannot be read with the given types of columns: {error}."
+
+
+def _chunks(one: Separated, rows: int, types: Mapping[str, str]) -> Iterator[Any]:
+    """Yield data frames of at most so many rows, with all columns."""
+    pandas = optional("pandas", f"reading {one.path.name}")
+    # All columns are read: with a choice of them, pandas does not see lines with too many fields.
+    with pandas.read_csv(
+        one.path, chunksize=rows, header=0, names=one.names, dtype=dict(types), **one.options()
+    ) as reader:
+        for frame in reader:
+            if len(frame):
+                yield frame
+
+
+def _type_of(column: Any) -> str:
+    """How a column is read that pandas takes for this; booleans with gaps are objects."""
+    if column.dtype == object and column.notna().any() and column.dropna().map(type).eq(bool).all():
+        return "boolean"
+    return _TYPES.get(column.dtype.kind, "str")
+
+
+def _fits(text: str, kind: str, decimal: str) -> bool:
+    if kind == "boolean":
+        return text.lower() in ("true", "false", "1", "0", "1.0", "0.0")
+    return is_number(text.replace(decimal, "."))
+
+
+@contextmanager
+def _named_faults(path: Path) -> Iterator[None]:
+    """Name the file, and the place if it is known, in errors of decompression and of text that is not UTF-8."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise DataError(damaged(path, error)) from error
+    except UnicodeDecodeError as error:
+        raise DataError(not_utf8(path)) from error
+    except csv.Error as error:
+        raise DataError(f"{path} cannot be read as separated values: {error}.") from error

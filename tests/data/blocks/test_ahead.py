@@ -1,0 +1,66 @@
+"""Reading one item ahead."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from mercer import config
+from mercer.data.blocks.ahead import read_ahead
+from mercer.engine import settings
+
+
+def test_one_item_is_made_while_the_last_is_used():
+    made, second = [], threading.Event()
+
+    def items():
+        for number in range(4):
+            made.append(number)
+            if number == 1:
+                second.set()
+            yield number
+
+    ahead = read_ahead(items())
+    assert next(ahead) == 0
+    assert second.wait(10)
+    # It waits there.
+    assert made == [0, 1]
+    assert list(ahead) == [1, 2, 3]
+
+
+def test_errors_come_in_their_place():
+    def items():
+        yield 1
+        raise ValueError("the second")
+
+    ahead = read_ahead(items())
+    assert next(ahead) == 1
+    with pytest.raises(ValueError, match="the second"):
+        next(ahead)
+
+
+def test_the_thread_ends_with_the_caller():
+    def items():
+        number = 0
+        while True:
+            number += 1
+            yield number
+
+    before = threading.active_count()
+    for number in read_ahead(items()):
+        if number == 3:
+            break
+    ahead = read_ahead(items())
+    next(ahead)
+    ahead.close()
+    assert threading.active_count() == before
+
+
+def test_settings_hold_in_the_thread():
+    def items():
+        while True:
+            yield settings.current().memory
+
+    with config(memory="5MiB"):
+        assert next(read_ahead(items())) == 5 * 2**20
