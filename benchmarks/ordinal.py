@@ -26,8 +26,8 @@ from threadpoolctl import threadpool_limits
 
 from harness import Row, data_folder, tell
 from mercer import GaussianProcessOrdinalRegression, KernelOrdinalRegression, PrecomputedGram
+from mercer.data.distinct import equal_rows
 from mercer.estimators.ordinal.ordered import class_probabilities, decide
-from mercer.estimators.shared.distinct import equal_rows
 from mercer.solvers.risk.cumulative_links import LINKS
 from mercer.solvers.risk.ordinal import OrdinalSolver
 from mercer.solvers.risk.ordinal_problem import OrdinalProblem

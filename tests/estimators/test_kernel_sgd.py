@@ -13,8 +13,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import mercer
 from mercer._errors import DataError, IndefiniteKernelError, KernelValueError, ParameterError
+from mercer.data.distinct import distinct_rows, row_keys
 from mercer.estimators.kernel_sgd import KernelSGDClassifier
-from mercer.estimators.shared.distinct import distinct_rows, row_keys
 from mercer.gram import Gram
 from mercer.kernels import RBF, Constant, Polynomial, Sigmoid
 from mercer.solvers.svm.box_qp import BoxQP

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError, warn_user
 from mercer._types import CheckedRows, RowsLike, Vector
+from mercer.data.distinct import equal_rows
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Floats, Is, Labels, Maybe, Number, Whole, Word
 from mercer.engine import lapack, memory, threads
@@ -26,7 +27,6 @@ from mercer.estimators.ordinal.likelihood import OrdinalLikelihood
 from mercer.estimators.ordinal.ordered import DECISIONS, averaged_probabilities, decide, ordered_labels
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import PROCESS, counts_as_definite, judge_covariance
-from mercer.estimators.shared.distinct import equal_rows
 from mercer.estimators.shared.expansion import KernelExpansion
 from mercer.estimators.shared.parameters import require_choice, require_slope, require_whole
 from mercer.estimators.shared.statements import ASCENDING, FitRows, has_full_diagonal, theta_fits

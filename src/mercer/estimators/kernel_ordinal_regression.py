@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import IndefiniteKernelError, ParameterError
 from mercer._registered import CommandLine
 from mercer._types import CheckedRows, RowsLike, Vector
+from mercer.data.distinct import equal_rows
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Number, Word
 from mercer.engine import memory
@@ -22,7 +23,6 @@ from mercer.estimators.ordinal.likelihood import OrdinalLikelihood
 from mercer.estimators.ordinal.ordered import DECISIONS, OrderedLabels, class_probabilities, decide, ordered_labels
 from mercer.estimators.shared.along import FromAttributes
 from mercer.estimators.shared.certificates import warn_if_stopped
-from mercer.estimators.shared.distinct import equal_rows
 from mercer.estimators.shared.expansion import values_of
 from mercer.estimators.shared.labels import class_factors
 from mercer.estimators.shared.parameters import (

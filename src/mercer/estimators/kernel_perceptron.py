@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import ParameterError
 from mercer._registered import CommandLine
 from mercer._types import CheckedRows, RowsLike, Vector
+from mercer.data.distinct import places_among, stacked
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole, Word
 from mercer.engine import memory
@@ -21,7 +22,6 @@ from mercer.engine.tiles import spans
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.baseline import warn_if_worse_than_majority
 from mercer.estimators.shared.definiteness import NO_SPACE
-from mercer.estimators.shared.distinct import places_among, stacked
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support
 from mercer.estimators.shared.labels import all_classes, check_labels, class_codes, encoded, winners
 from mercer.estimators.shared.parameters import (

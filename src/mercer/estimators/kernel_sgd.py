@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError, warn_user
 from mercer._types import RowsLike, Vector
+from mercer.data.distinct import distinct_rows
 from mercer.data.sklearn_errors import advised
 from mercer.estimators.online.sgd_forms import SGDForms, Training
 from mercer.estimators.shared.baseline import warn_if_worse_than_majority
-from mercer.estimators.shared.distinct import distinct_rows
 from mercer.estimators.shared.labels import all_classes, check_labels, class_codes, class_factors, encoded, winners
 from mercer.estimators.shared.parameters import (
     require_choice,

@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from mercer._errors import ParameterError
 from mercer._types import CheckedRows, Matrix, Vector
 from mercer.data.columns import MixedRows
+from mercer.data.distinct import equal_rows
 from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
 from mercer.data.statements import Count, Floats, Is, Maybe, Number, Whole
 from mercer.engine import memory, settings
 from mercer.estimators.shared.base import KernelEstimator
-from mercer.estimators.shared.distinct import equal_rows
 from mercer.estimators.shared.statements import FitRows
 from mercer.gram import Gram
 from mercer.gram.hold import fits

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer._types import CheckedRows, Matrix, RowsLike, Vector
+from mercer.data.distinct import stacked
 from mercer.data.sklearn_errors import advised
 from mercer.data.vectors import column_names
 from mercer.engine import memory
@@ -23,7 +24,6 @@ from mercer.estimators.gaussian.covariance import covariance_of
 from mercer.estimators.gaussian.options import function_variance, mean_functions, require_observation, row_variances
 from mercer.estimators.shared.base import KernelEstimator, bind_columns
 from mercer.estimators.shared.definiteness import PROCESS, counts_as_definite
-from mercer.estimators.shared.distinct import stacked
 from mercer.estimators.shared.expansion import KernelExpansion, feature_map_of, norm_of, unless_stored, without_noise
 from mercer.estimators.shared.layout import read_only
 from mercer.gram import Gram

@@ -13,13 +13,13 @@ from sklearn.utils import check_random_state
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer._types import CheckedRows, Matrix, RowsLike, Vector
+from mercer.data.distinct import places_among, stacked
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Number, Whole
 from mercer.engine import memory
 from mercer.engine.progress import Progress
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import NO_SPACE
-from mercer.estimators.shared.distinct import places_among, stacked
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support, values_of
 from mercer.estimators.shared.parameters import (
     require_choice,

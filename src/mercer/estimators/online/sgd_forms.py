@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer._errors import ParameterError
 from mercer._types import CheckedRows, RowsLike, Vector
+from mercer.data.distinct import behind, places_among, stacked
 from mercer.data.fitted import Fitted
 from mercer.data.sklearn_errors import advised
 from mercer.data.statements import Count, Flag, Floats, Is, Labels, Whole
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import is_usable
-from mercer.estimators.shared.distinct import behind, places_among, stacked
 from mercer.estimators.shared.expansion import (
     KernelExpansion,
     coef_of,

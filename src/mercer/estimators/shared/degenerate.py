@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from mercer._errors import DegenerateKernelWarning, warn_user
 from mercer._types import Array, CheckedRows, Positions
-from mercer.estimators.shared.distinct import equal_rows, same_rows
+from mercer.data.distinct import equal_rows, same_rows
 from mercer.kernels.base import Expression
 from mercer.kernels.inputs import Rows
 from mercer.kernels.kernel import Kernel

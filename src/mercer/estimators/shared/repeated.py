@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mercer._errors import MercerWarning, warn_user
 from mercer._types import CheckedRows, Positions, Vector
-from mercer.estimators.shared.distinct import equal_rows
+from mercer.data.distinct import equal_rows
 
 # Share of the rows from which on copies decide what leave-one-out chooses.
 _MANY = 0.1

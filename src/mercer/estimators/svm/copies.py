@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._types import CheckedRows, Vector
-from mercer.estimators.shared.distinct import row_keys, same_rows
+from mercer.data.distinct import row_keys, same_rows
 from mercer.kernels import Kernel
 from mercer.kernels.vector.columnwise import White
 from mercer.loops.copies import share_in_turn
