@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._errors import DataError, IndefiniteKernelError, NumericalError, ParameterError
-from mercer.data.columns import MixedRows
+from mercer._errors import NumericalError
 from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
 from mercer.data.seeds import generator
@@ -18,10 +17,11 @@ from mercer.kernels import as_kernel
 from mercer.kernels.compares import compares
 from mercer.kernels.domain import checked_objects
 from mercer.kernels.parameters import whole
+from mercer.landmarks.choose import Names, choose, method_of, require_positive
+from mercer.landmarks.roots import inverse_root
 from mercer.maps._base import FeatureMap, by_rows
-from mercer.maps._landmarks import centres, inverse_root, leverage, pivots, uniform
 
-_CHOICES = {"uniform": uniform, "leverage": leverage, "rpcholesky": pivots}
+_NAMES = Names("NystroemMap", "n_components", "method")
 
 
 def _compares_landmarks(phi: Any) -> bool:
@@ -47,7 +47,9 @@ class NystroemMap(FeatureMap):
     method : {"uniform", "kmeans", "leverage", "rpcholesky"}, default="rpcholesky"
         How landmarks are chosen: rows with equal probability; the means of k-means clusters; rows with probability
         proportional to estimated ridge leverage scores; or by randomly pivoted Cholesky, each row with probability
-        proportional to the residual of ``k(x, x)`` after the previous ones.
+        proportional to the residual of ``k(x, x)`` after the previous ones. Of many rows, all but the first look at a
+        uniform sample of five times as many as landmarks, at least 4000, or of fewer if these do not fit the memory
+        budget.
     random_state : int, RandomState or None, default=None
         Seed of the choice.
 
@@ -74,7 +76,7 @@ class NystroemMap(FeatureMap):
 
     Notes
     -----
-    With n rows and m landmarks the choice takes m kernel values per row and :math:`O(n m^2)` operations for
+    With a sample of n rows and m landmarks the choice takes m kernel values per row and :math:`O(n m^2)` operations for
     ``"rpcholesky"``, about twice as many values for ``"leverage"``; the inverse square root takes :math:`O(m^3)`. The
     expected trace of the residual for ``"rpcholesky"`` is at most :math:`1 + \epsilon` times that of the best
     approximation of rank r if :math:`m \ge r / \epsilon + r \log(1 / (\epsilon \eta))`, where :math:`\eta` is the share
@@ -122,18 +124,10 @@ class NystroemMap(FeatureMap):
 
     def _learn(self, X: Any) -> None:
         kernel = as_kernel(self.kernel, X=X).with_data(X)
-        if kernel.definiteness != "positive":
-            raise IndefiniteKernelError(
-                f"NystroemMap needs a positive semi-definite kernel, but {kernel.indefinite_part()!r} is not. Choose "
-                "another kernel."
-            )
+        require_positive(kernel, _NAMES)
         m = min(whole("NystroemMap", "n_components", self.n_components, "a whole number of at least 1"), X.shape[0])
-        choices = (*_CHOICES, "kmeans")
-        if not isinstance(self.method, str) or self.method not in choices:
-            raise ParameterError(f"method must be one of {', '.join(map(repr, choices))}, but is {self.method!r}.")
-        if self.method == "kmeans" and isinstance(X, (Objects, MixedRows)):
-            raise DataError('method="kmeans" needs rows of numbers, and X holds objects; choose another method.')
-        rng = generator(self.random_state)
+        method = method_of(self.method, _NAMES)
+        random = generator(self.random_state)
         with np.errstate(over="ignore"):
             trace = float(kernel.diagonal(X).sum(dtype=np.float64))
         if not np.isfinite(trace):
@@ -142,12 +136,8 @@ class NystroemMap(FeatureMap):
                 "(sklearn.preprocessing.StandardScaler), or multiply the kernel by a small number."
             )
         with memory.reserve(4 * 8 * m * m, f"NystroemMap: the kernel matrix of {m:,} landmarks and its inverse root"):
-            if self.method == "kmeans":
-                self.landmark_indices_ = None
-                self.landmarks_ = centres(X, m, rng)
-            else:
-                self.landmark_indices_ = _CHOICES[self.method](kernel, X, m, rng)
-                self.landmarks_ = X[self.landmark_indices_]
+            chosen = choose(kernel, X, m, method, random, names=_NAMES)
+            self.landmark_indices_, self.landmarks_ = chosen.indices, chosen.rows
             K: NDArray[np.floating] = kernel.block(self.landmarks_.astype(np.float64))
             self.normalization_ = inverse_root(K.astype(np.float64, copy=False))
         self.kernel_ = kernel
