@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
@@ -133,12 +134,37 @@ def test_files_are_read_in_the_order_that_is_given(tmp_path):
 
 def test_tables_in_memory(tmp_path):
     table = pa.table({"x": [1.0, 2.0, 3.0], "y": ["u", "v", "u"]})
-    for source in (table, ds.dataset(table)):
+    for source in (table, table.to_batches()[0], ds.dataset(table)):
         blocks = Blocks(source, "y", rows_per_block=2)
         assert blocks.n == 3 and repr(blocks) == "Blocks(an Arrow data set, rows_per_block=2)"
         assert join(list(blocks)).y.tolist() == ["u", "v", "u"]
     with pytest.raises(DataError, match="RecordBatchReader, which can be read only once"):
         Blocks(table.to_reader())
+    with pytest.raises(DataError, match="Array cannot be read as a table"):
+        Blocks(pa.array([1.0, 2.0]))
+    with pytest.raises(DataError, match=r"cannot be read in fragments.*without filter"):
+        Blocks(ds.dataset(table).filter(ds.field("x") > 1))
+
+
+@pytest.mark.parametrize("write", [pq.write_table, pa.feather.write_feather])
+def test_large_row_groups_are_read_in_parts(tmp_path, write):
+    path = tmp_path / ("a.parquet" if write is pq.write_table else "a.arrow")
+    table = pa.table({f"x{i}": np.random.default_rng(i).normal(size=1_500_000) for i in range(2)})
+    write(table, path)
+    blocks = Blocks(path, rows_per_block=10_000, columns=["x1", "x0"])
+    before = pa.total_allocated_bytes()
+    most = max(pa.total_allocated_bytes() - before for _ in blocks)
+    assert most < table.nbytes / 3
+
+
+def test_parts_of_a_data_set(tmp_path):
+    put(tmp_path, **{"year=2021/a": {"x": [1.0, 2.0]}})
+    pq.write_table(pa.table({"x": np.arange(6.0)}), tmp_path / "b.parquet", row_group_size=2)
+    (part,) = ds.dataset(tmp_path / "b.parquet").get_fragments()
+    some = ds.FileSystemDataset([part.subset(row_group_ids=[0, 2])], part.physical_schema, part.format)
+    assert join(list(Blocks(some, rows_per_block=3))).X.ravel().tolist() == [0, 1, 4, 5]
+    # Columns that only paths tell.
+    assert join(list(Blocks(str(tmp_path / "year=*" / "*.parquet"), columns=["year"]))).X.tolist() == [[2021.0]] * 2
 
 
 def test_frames_hold_what_files_hold(tmp_path):

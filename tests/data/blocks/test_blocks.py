@@ -177,6 +177,15 @@ def test_float32_stays(tmp_path):
     assert Blocks(table).dtype == np.float64
 
 
+def test_blocks_lie_row_by_row_in_memory(tmp_path):
+    X = np.asfortranarray(rows_of(10)[0])
+    np.save(tmp_path / "a.npy", X)
+    table = pd.DataFrame(X, columns=NAMES)
+    table.to_parquet(tmp_path / "a.parquet")
+    for source in (X, table, tmp_path / "a.npy", tmp_path / "a.parquet", lambda: iter([X]), lambda: iter([table])):
+        assert all(block.X.flags.c_contiguous for block in Blocks(source, rows_per_block=4))
+
+
 def test_several_targets(tmp_path):
     X, y, weights = rows_of(10)
     table_of(X, y, weights).to_parquet(tmp_path / "a.parquet")

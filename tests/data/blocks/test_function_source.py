@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pandas as pd
@@ -69,6 +71,22 @@ def test_blocks_of_every_form():
     assert blocks_of(X.astype(np.int8), X.astype(np.float32)).dtype == np.float64
     assert join(list(blocks_of((X, y), (X, y.astype(int))))).y.dtype == np.float64
     assert blocks_of([[1, 2]], [[3, 4]]).n == 2
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, pd.DataFrame])
+def test_the_first_block_is_not_kept(form):
+    alive = []
+
+    def load():
+        rows = form(np.zeros((1000, 50)))
+        if not alive:
+            alive.append(weakref.ref(rows))
+        yield rows
+
+    blocks = Blocks(load)
+    del load
+    gc.collect()
+    assert alive[0]() is None and blocks.d == 50
 
 
 def test_names_that_do_not_apply():

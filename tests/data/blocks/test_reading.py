@@ -51,6 +51,15 @@ class Numbers:
         return X.to_numpy()
 
 
+def test_samples_are_reserved():
+    X = np.zeros((4000, 20))
+    with config(memory="800 KB"):
+        blocks = Blocks(X, rows_per_block=100)
+        with pytest.raises(MemoryBudgetError, match=r"a sample of 4,000 rows with 20 columns would take 1\.2 MiB"):
+            blocks.sample(10_000)
+        assert blocks.survey(100).sample.rows == 100
+
+
 def test_a_pass_that_is_left_gives_its_memory_back():
     X = np.zeros((4000, 20))
     with memory.track() as account:

@@ -34,6 +34,9 @@ def test_what_is_no_source(source):
 def test_arrays_have_no_names():
     with pytest.raises(ParameterError, match=r"columns=.* chooses columns by name, which arrays have not"):
         Blocks(X, columns=["a"])
+    labels = ["0", "u", "v"]
+    assert Blocks(pd.DataFrame(X), labels).survey().classes.tolist() == labels
+    assert Blocks(pd.DataFrame(X), ["0", "1"]).columns == ("2",)
     with pytest.raises(DataError, match="X has 3 rows, but y has shape"):
         Blocks(X, "y")
     with pytest.raises(DataError, match="X has 3 rows, but sample_weight has shape"):

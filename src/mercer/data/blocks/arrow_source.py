@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,10 +13,11 @@ import numpy as np
 
 from mercer._errors import DataError
 from mercer._optional import optional
+from mercer.data.blocks.arrow_fragment import NUMBERS, Fragment, named_faults
 from mercer.data.blocks.block import Piece
 from mercer.data.blocks.choice import Choice
 from mercer.data.blocks.files import Files, find_files, suffix_of
-from mercer.data.blocks.named_columns import ArrowColumns, arrow_kind
+from mercer.data.blocks.named_columns import ArrowColumns
 from mercer.data.blocks.source import FLOAT64, Layout, Source, piece_of
 from mercer.data.words import shown
 
@@ -50,25 +50,28 @@ class ArrowSource(Source):
         dataset = optional("pyarrow.dataset", "reading Parquet and Arrow data")
         if isinstance(source, dataset.Dataset):
             return cls(choice, given=source)
-        if hasattr(source, "__arrow_c_stream__"):
-            return cls(choice, given=dataset.dataset(arrow.table(source)))
+        if is_arrow(source):
+            try:
+                return cls(choice, given=dataset.dataset(arrow.table(source)))
+            except (TypeError, ValueError) as error:
+                raise DataError(f"a {type(source).__name__} cannot be read as a table: {error}") from error
         paths = find_files(source, SUFFIXES)
         return cls(choice, Files.of(paths), _base(source))
 
     @cached_property
     def layout(self) -> Layout:
         first = self._fragments[0]
-        columns = self.choice.resolve(first.schema.names, first.name)
+        columns = self.choice.resolve(first.names, first.name)
         for one in self._fragments:
-            self.choice.check_same(one.schema.names, one.name, first.schema.names, first.name)
+            self.choice.check_same(one.names, one.name, first.names, first.name)
         others = {}
         for name in (*columns, *self.choice.targets):
             typical = next((one for one in self._fragments if one.kind(name) != "null"), first)
             for one in self._fragments:
                 _check_same_kind(name, one, typical)
-            if name in columns and typical.kind(name) not in (*_TARGETS, "null"):
+            if name in columns and typical.kind(name) not in (*NUMBERS, "null"):
                 others[name] = f"of {typical.name} holds {typical.describe(name)}"
-        types = {one.schema.field(name).type for one in self._fragments for name in columns}
+        types = {one.type(name) for one in self._fragments for name in columns}
         single = all(str(one) in ("float", "halffloat") for one in types)
         n = sum(one.rows for one in self._fragments)
         dtype = np.dtype(np.float32 if single else np.float64)
@@ -81,15 +84,7 @@ class ArrowSource(Source):
         needed = list(dict.fromkeys([*layout.names, *self.choice.targets, *([] if weight is None else [weight])]))
         for one in self._fragments:
             row = 0
-            with _named_faults(one.name):
-                batches = one.fragment.to_batches(
-                    schema=one.schema, columns=needed, batch_size=rows, batch_readahead=1, fragment_readahead=1
-                )
-            while True:
-                with _named_faults(one.name):
-                    batch = next(batches, None)
-                if batch is None:
-                    break
+            for batch in one.batches(needed, rows):
                 yield piece_of(ArrowColumns(batch, one.name, row), self.choice, layout, frames)
                 row += batch.num_rows
 
@@ -107,7 +102,7 @@ class ArrowSource(Source):
         formats = {"parquet" if suffix_of(path) in PARQUET else "ipc" for path in self.files.paths}
         if len(formats) > 1:
             raise DataError(f"{self}: some files are Parquet and some Arrow; read one format at a time.")
-        with _named_faults(str(self)):
+        with named_faults(str(self)):
             return optional("pyarrow.dataset", "reading Parquet and Arrow data").dataset(
                 [str(path) for path in self.files.paths],
                 format=formats.pop(),
@@ -116,26 +111,31 @@ class ArrowSource(Source):
             )
 
     @cached_property
-    def _fragments(self) -> list[_Fragment]:
+    def _fragments(self) -> list[Fragment]:
         """The fragments that have rows, in the order of the files."""
-        fragments = []
-        for fragment in self._dataset.get_fragments():
-            name = str(getattr(fragment, "path", None) or self)
-            with _named_faults(name):
-                rows = fragment.count_rows()
+        found = []
+        for part in self._parts():
+            name = str(getattr(part, "path", None) or self)
+            with named_faults(name):
+                rows = part.count_rows()
                 if rows:
-                    fragments.append(_Fragment(fragment, name, rows, self._schema(fragment)))
-        if not fragments:
+                    found.append(Fragment(part, name, rows, self._told_by_path(part)))
+        if not found:
             raise DataError(f"{self} has no rows of data.")
-        return fragments
+        return found
 
-    def _schema(self, fragment: Any) -> Any:
-        """The columns of a fragment, with its own types, and those that its path tells."""
-        schema = fragment.physical_schema
+    def _parts(self) -> list[Any]:
+        try:
+            return list(self._dataset.get_fragments())
+        except ValueError as error:
+            raise DataError(f"{self} cannot be read in fragments: {error}. Pass it without filter or join.") from error
+
+    def _told_by_path(self, part: Any) -> dict[str, Any]:
+        """Values of columns that are parts of the path, as scalars."""
         keys = optional("pyarrow.dataset", "reading Parquet and Arrow data").get_partition_keys
-        for name in keys(fragment.partition_expression):
-            schema = schema if name in schema.names else schema.append(self._dataset.schema.field(name))
-        return schema
+        scalar = optional("pyarrow", "reading Parquet and Arrow data").scalar
+        schema = self._dataset.schema
+        return {name: scalar(value, schema.field(name).type) for name, value in keys(part.partition_expression).items()}
 
     def _target(self) -> np.dtype | None:
         """The type that holds the targets of all files."""
@@ -147,26 +147,15 @@ class ArrowSource(Source):
         return np.result_type(*(_TARGETS.get(kind, np.dtype(object)) for kind in kinds))
 
 
-@dataclass(frozen=True)
-class _Fragment:
-    fragment: Any
-    name: str
-    rows: int
-    schema: Any
-
-    def kind(self, name: str) -> str:
-        return arrow_kind(self.schema.field(name).type)
-
-    def describe(self, name: str) -> str:
-        """What a column holds, in words."""
-        kind = self.kind(name)
-        numbers = kind in _TARGETS
-        return "numbers" if numbers else f"{kind} ({self.schema.field(name).type})"
+def is_arrow(source: Any) -> bool:
+    """Whether a source is a data set of pyarrow, or gives Arrow data."""
+    module = type(source).__module__.partition(".")[0]
+    return module == "pyarrow" or any(hasattr(source, f"__arrow_c_{kind}__") for kind in ("stream", "array"))
 
 
-def _check_same_kind(name: str, one: _Fragment, typical: _Fragment) -> None:
+def _check_same_kind(name: str, one: Fragment, typical: Fragment) -> None:
     kinds = [part.kind(name) for part in (one, typical)]
-    if "null" in kinds or kinds[0] == kinds[1] or set(kinds) <= set(_TARGETS):
+    if "null" in kinds or kinds[0] == kinds[1] or set(kinds) <= set(NUMBERS):
         return
     raise DataError(
         f"the column {shown(name)} of {one.name} holds {one.describe(name)}, but that of {typical.name} "
@@ -186,13 +175,3 @@ def _base(source: Any) -> str | None:
     parts = path.parts
     fixed = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts))
     return str(Path(*parts[:fixed]))
-
-
-@contextmanager
-def _named_faults(name: str) -> Iterator[None]:
-    """Name the file in errors of pyarrow."""
-    arrow = optional("pyarrow", "reading Parquet and Arrow data")
-    try:
-        yield
-    except (arrow.ArrowException, OSError) as error:
-        raise DataError(f"{name} cannot be read: {str(error).splitlines()[0]}") from error

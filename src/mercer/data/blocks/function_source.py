@@ -32,9 +32,19 @@ class FunctionSource(Source):
     ahead: ClassVar[bool] = False
     advice: ClassVar[str] = "The function must yield the same rows each time that it is called."
 
-    @cached_property
+    @property
     def layout(self) -> Layout:
-        block, name = self._first
+        return self._beginning[1]
+
+    @cached_property
+    def _beginning(self) -> tuple[Block, Layout]:
+        """A copy of the first row, and the layout."""
+        first = next(self._blocks(), None)
+        if first is None:
+            raise DataError(f"{self} yields no rows.")
+        return first[0].take(np.zeros(1, np.intp)), self._layout_of(*first)
+
+    def _layout_of(self, block: Block, name: str) -> Layout:
         if is_frame(block.X):
             layout = frame_layout(FrameColumns(block.X, name, 0), self.choice)
         elif self.choice != Choice():
@@ -51,7 +61,7 @@ class FunctionSource(Source):
         return replace(layout, target_dtype=checked_target(block.y, "y", name, 0).dtype)
 
     def pieces(self, rows: int, frames: bool) -> Iterator[Piece]:
-        first = self._first[0]
+        first = self._beginning[0]
         for block, name in self._blocks():
             for what in ("y", "sample_weight"):
                 if (getattr(block, what) is None) != (getattr(first, what) is None):
@@ -61,14 +71,6 @@ class FunctionSource(Source):
 
     def __str__(self) -> str:
         return f"{getattr(self.function, '__name__', type(self.function).__name__)}()"
-
-    @cached_property
-    def _first(self) -> tuple[Block, str]:
-        first = next(self._blocks(), None)
-        if first is None:
-            raise DataError(f"{self} yields no rows.")
-        # One row says all that is asked of it later.
-        return first[0].take(slice(0, 1)) if not is_frame(first[0].X) else first[0], first[1]
 
     def _blocks(self) -> Iterator[tuple[Block, str]]:
         """What the function yields, as blocks with a name in messages."""
@@ -84,7 +86,7 @@ class FunctionSource(Source):
                 yield block, name
 
     def _piece(self, block: Block, name: str, row: int, frames: bool) -> Piece:
-        layout, first = self.layout, self._first[0]
+        first, layout = self._beginning
         if is_frame(block.X) != is_frame(first.X) or sp.issparse(block.X) != sp.issparse(first.X):
             raise DataError(
                 f"{name} is a {type(block.X).__name__}, but the first block is a {type(first.X).__name__}; yield all "

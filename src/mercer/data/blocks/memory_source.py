@@ -79,7 +79,7 @@ class FrameSource(Source):
         DataError
             If the lengths differ.
         """
-        named = target is None or isinstance(target, str) or all(isinstance(one, str) for one in target)
+        named = target is None or isinstance(target, str) or _are_names(target, table)
         y = None if named else np.asarray(target)
         weighted = sample_weight is None or isinstance(sample_weight, str)
         weights = None if weighted else np.asarray(sample_weight)
@@ -126,6 +126,13 @@ def as_rows(X: Any, name: str) -> Any:
     if array.ndim != 2 or array.shape[1] == 0:
         raise DataError(f"{name} must have two dimensions (rows, columns), but has shape {array.shape}.")
     return array
+
+
+def _are_names(target: Any, table: Any) -> bool:
+    """Whether a target is names of columns, and not text for each row."""
+    if not isinstance(target, (list, tuple)) or not all(isinstance(one, str) for one in target):
+        return False
+    return len(target) != len(table) or set(target) <= set(map(str, table.columns))
 
 
 def check_lengths(rows: int, y: AnyArray | None, sample_weight: AnyArray | None, name: str) -> None:

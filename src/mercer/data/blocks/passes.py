@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
 
@@ -18,6 +19,7 @@ from mercer.data.blocks.reservoir import Reservoir
 from mercer.data.blocks.survey import Survey
 from mercer.data.column_encoder import ColumnEncoder
 from mercer.data.seeds import generator
+from mercer.engine import memory
 
 # Rows to which an encoder is fitted.
 _ENCODER_ROWS = 20_000
@@ -165,10 +167,10 @@ class Passes:
         DataError
             If all weights are zero.
         """
-        reservoir = self._reservoir(size, random_state)
-        for block in self:
-            reservoir.add(block)
-        return self._drawn(reservoir)
+        with self._reservoir(size, random_state) as reservoir:
+            for block in self:
+                reservoir.add(block)
+            return self._drawn(reservoir)
 
     def survey(self, sample: int | None = None, *, random_state: Any = None) -> Survey:
         """Collect counts, moments, labels, the fingerprint and, if ``sample`` is given, a sample in one pass.
@@ -193,11 +195,12 @@ class Passes:
                 "a survey needs numbers, but these blocks are data frames; use encoded() in place of frames()."
             )
         statistics = Statistics(self._plan.source.layout.sparse)
-        reservoir = None if sample is None else self._reservoir(sample, random_state)
-        for block in self:
-            statistics.add(block)
-            if reservoir is not None:
-                reservoir.add(block)
+        with self._reservoir(sample, random_state) as reservoir:
+            for block in self:
+                statistics.add(block)
+                if sample is not None:
+                    reservoir.add(block)
+            drawn = None if sample is None else self._drawn(reservoir)
         statistics.finish()
         if statistics.X.weight == 0.0:
             raise DataError(f"{self._plan.source}: all sample weights are zero.")
@@ -214,7 +217,7 @@ class Passes:
             classes=classes,
             class_weight=class_weight,
             fingerprint=self.fingerprint,
-            sample=None if reservoir is None else self._drawn(reservoir),
+            sample=drawn,
         )
 
     def _use(self, plan: Plan) -> None:
@@ -235,8 +238,16 @@ class Passes:
         assert self._ledger.end is not None
         return self._ledger.end
 
-    def _reservoir(self, size: int, random_state: Any) -> Reservoir:
-        return Reservoir(check_count("the size of a sample", size), generator(random_state))
+    @contextmanager
+    def _reservoir(self, size: int | None, random_state: Any) -> Iterator[Reservoir]:
+        """A reservoir whose rows, and the copy that adding to them takes, are reserved; of no rows for None."""
+        count = 0 if size is None else check_count("the size of a sample", size)
+        known = self._plan.source.layout.n
+        rows = count if known is None else min(count, known)
+        # How many entries sparse rows have is not known before they are read.
+        row_bytes = 0 if self._plan.source.layout.sparse else self.d * max(self.dtype.itemsize, 8)
+        with memory.reserve(2 * rows * row_bytes, f"a sample of {rows:,} rows with {self.d:,} columns"):
+            yield Reservoir(count, generator(random_state))
 
     def _drawn(self, reservoir: Reservoir) -> Block:
         if reservoir.sample is None:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from mercer._errors import DataError, ParameterError
 from mercer.data.blocks import arrow_source, csv_source, npy_source, svmlight_source
-from mercer.data.blocks.arrow_source import ArrowSource
+from mercer.data.blocks.arrow_source import ArrowSource, is_arrow
 from mercer.data.blocks.block import is_frame
 from mercer.data.blocks.choice import Choice
 from mercer.data.blocks.csv_source import CsvSource
@@ -51,7 +51,7 @@ def recognise(source: Any, target: Any, columns: Any, sample_weight: Any) -> Sou
         return FunctionSource(source, Choice.of(target, columns, sample_weight))
     if is_frame(source):
         return FrameSource.of(source, target, columns, sample_weight)
-    if hasattr(source, "__arrow_c_stream__") or type(source).__module__.startswith("pyarrow"):
+    if is_arrow(source):
         return ArrowSource.of(source, Choice.of(target, columns, sample_weight))
     if columns is not None:
         raise ParameterError("columns=[...] chooses columns by name, which arrays have not; pass X[:, ...].")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from mercer._errors import DataError
 from mercer._types import AnyArray
@@ -155,7 +156,8 @@ def numbers_of(part: NamedColumns, names: tuple[str, ...], dtype: np.dtype, *, f
 def array_piece(block: Block, file: str, row: int, target_dtype: np.dtype | None) -> Piece:
     """Return a piece of arrays; X, targets and weights are checked."""
     check_finite(block.X, file, row)
-    return with_arrays(Piece(Block(block.X), file, row), block.y, block.sample_weight, target_dtype)
+    X = block.X if sp.issparse(block.X) else np.ascontiguousarray(block.X)
+    return with_arrays(Piece(Block(X), file, row), block.y, block.sample_weight, target_dtype)
 
 
 def with_arrays(piece: Piece, y: AnyArray | None, weights: AnyArray | None, target_dtype: np.dtype | None) -> Piece:
