@@ -185,6 +185,16 @@ def test_memory_and_progress(rng: np.random.Generator) -> None:
     assert own[-1] == ("pivots", 50, 50) and len(own) > 2
 
 
+def test_ctrl_c_ends_the_work_and_gives_the_memory_back() -> None:
+    def interrupt(*step: Any) -> None:
+        raise KeyboardInterrupt
+
+    with mercer.config(memory="1MiB"):
+        with pytest.raises(KeyboardInterrupt), on_progress(interrupt):
+            factored(random_matrix(100, 100), 50)
+        assert memory.budget() == 2**20
+
+
 def test_entries_that_are_not_finite() -> None:
     K = np.eye(3)
     K[1, 2] = K[2, 1] = np.nan

@@ -81,7 +81,7 @@ def test_rows_of_weight_zero_are_never_chosen_and_heavy_ones_more_often(method: 
 
 @pytest.mark.parametrize("method", ["kmeans", "leverage", "rpcholesky"])
 def test_of_many_rows_a_sample_is_looked_at(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_LEAST", 50)
+    monkeypatch.setattr(module, "_MORE", 50)
     seen: list[int] = []
     calls = module.sampling if method == "kmeans" else module._CHOICES
     name = "centres" if method == "kmeans" else method
@@ -94,7 +94,7 @@ def test_of_many_rows_a_sample_is_looked_at(method: str, monkeypatch: pytest.Mon
 
     (monkeypatch.setattr if method == "kmeans" else monkeypatch.setitem)(calls, name, watch)
     few, more = chosen(method, 4), chosen(method, 20)
-    assert seen == [50, 100]
+    assert seen == [58, 90]
     for result in (few, more):
         if result.indices is not None:
             np.testing.assert_array_equal(X[result.indices], result.rows)
@@ -104,9 +104,9 @@ def test_of_many_rows_a_sample_is_looked_at(method: str, monkeypatch: pytest.Mon
     assert only.indices is None or only.indices.min() >= 200
     # Where the sample does not fit the memory budget, it is smaller.
     seen.clear()
-    with mercer.config(memory=module._BYTES[method](100, 20) - 1):
+    with mercer.config(memory=module._BYTES[method](90, 20) - 1):
         chosen(method, 20)
-    assert seen == [50]
+    assert seen == [45]
 
 
 def test_given_rows() -> None:

@@ -36,7 +36,7 @@ def test_leverage_finds_rows_that_others_do_not_represent(rng: np.random.Generat
     assert np.mean(counts) > 4
     weight = np.r_[np.full(300, 1e-20), np.ones(8)]
     assert (leverage(RBF(1.0), X, 8, np.random.RandomState(0), weight) >= 300).sum() >= 7
-    assert leverage_bytes(1000, 10) == 2 * 8 * 1000 * 20
+    assert leverage_bytes(1000, 10) == 2 * 8 * 1000 * 10
 
 
 def test_kernels_that_are_zero_have_a_landmark_yet() -> None:

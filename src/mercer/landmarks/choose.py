@@ -21,9 +21,9 @@ from mercer.landmarks.given import given_rows
 METHODS = ("uniform", "kmeans", "leverage", "rpcholesky")
 """The names of the methods."""
 
-# All methods but "uniform" look at a sample: so many rows for each landmark, and so many at the least.
-# See docs/decisions/0087-landmarks-of-a-sample.md.
-_RATIO, _LEAST = 5, 4000
+# All methods but "uniform" look at a sample: so many rows for each landmark, and so many more. See
+# docs/decisions/0087-landmarks-of-a-sample.md.
+_EACH, _MORE = 2, 6000
 _CHOICES = {"leverage": sampling.leverage, "rpcholesky": sampling.pivots}
 _BYTES = {"kmeans": sampling.centres_bytes, "leverage": sampling.leverage_bytes, "rpcholesky": bytes_needed}
 
@@ -84,8 +84,8 @@ def choose(
         nothing of the kernel matrix but rounding, or if equal rows leave clusters empty.
     how : {"uniform", "kmeans", "leverage", "rpcholesky"} or rows of the kind of X
         Rows with equal chances; means of k-means clusters; rows with chances in proportion to ridge leverage scores, or
-        to what the previous ones leave of ``k(x, x)``. The last three work on a uniform sample of the rows if X has
-        many. Given rows are taken as they are, equal ones once.
+        to what the previous ones leave of ``k(x, x)``. The last three work on a uniform sample of ``2 m + 6000`` rows,
+        fewer if these do not fit the memory budget. Given rows are taken as they are, equal ones once.
     random : RandomState
     names : Names
         For messages.
@@ -177,4 +177,4 @@ def _choose(
 
 def _sample_size(n: int, m: int, how: str) -> int:
     """Return how many of n rows a method looks at: fewer than it should if more do not fit the memory budget."""
-    return memory.fitting(lambda rows: _BYTES[how](rows, m), min(n, max(_RATIO * m, _LEAST)), min(n, 2 * m))
+    return memory.fitting(lambda rows: _BYTES[how](rows, m), min(n, _EACH * m + _MORE), min(n, _EACH * m))

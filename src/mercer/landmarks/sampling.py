@@ -20,8 +20,6 @@ from mercer.solvers.clustering.kmeans import Clustering, solve, working_bytes
 from mercer.solvers.clustering.primal_means import Coordinates
 from mercer.solvers.clustering.starts import Start
 
-# Rows of the first, uniform sample for leverage scores, as a multiple of the landmarks.
-_FIRST = 2
 # More assignments than these change the means, but hardly the span of the landmarks.
 _ASSIGNMENTS = 20
 
@@ -52,7 +50,7 @@ def leverage(kernel: Kernel, X: Any, m: int, random: np.random.RandomState, weig
     directions leave) / m. A row of weight w has the score of w rows.
     """
     n = X.shape[0]
-    first = uniform(n, min(n, _FIRST * m), random, weight)
+    first = uniform(n, min(n, m), random, weight)
     with memory.reserve(leverage_bytes(n, m), f"leverage scores of {n:,} rows"):
         B = lapack.multiply(_double(kernel, X, X[first]), inverse_root(_double(kernel, X[first], X[first])))
         diagonal = kernel.diagonal(X).astype(np.float64)
@@ -61,7 +59,7 @@ def leverage(kernel: Kernel, X: Any, m: int, random: np.random.RandomState, weig
             diagonal *= weight
         scores = _ridge_scores(B, diagonal, m)
     if scores is None:
-        return first[:m]
+        return first
     # Every row has a chance, so that as many can be drawn as are asked for.
     scores = np.maximum(scores, np.finfo(float).eps)
     return np.sort(random.choice(n, m, replace=False, p=scores / scores.sum())).astype(np.intp, copy=False)
@@ -69,7 +67,7 @@ def leverage(kernel: Kernel, X: Any, m: int, random: np.random.RandomState, weig
 
 def leverage_bytes(n: int, m: int) -> int:
     """Memory for :func:`leverage`."""
-    return 2 * 8 * n * min(n, _FIRST * m)
+    return 2 * 8 * n * min(n, m)
 
 
 def _ridge_scores(B: Matrix, diagonal: Vector, m: int) -> Vector | None:

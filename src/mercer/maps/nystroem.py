@@ -48,8 +48,7 @@ class NystroemMap(FeatureMap):
         How landmarks are chosen: rows with equal probability; the means of k-means clusters; rows with probability
         proportional to estimated ridge leverage scores; or by randomly pivoted Cholesky, each row with probability
         proportional to the residual of ``k(x, x)`` after the previous ones. Of many rows, all but the first look at a
-        uniform sample of five times as many as landmarks, at least 4000, or of fewer if these do not fit the memory
-        budget.
+        uniform sample of ``2 n_components + 6000`` rows, or of fewer if these do not fit the memory budget.
     random_state : int, RandomState or None, default=None
         Seed of the choice.
 
@@ -77,7 +76,7 @@ class NystroemMap(FeatureMap):
     Notes
     -----
     With a sample of n rows and m landmarks the choice takes m kernel values per row and :math:`O(n m^2)` operations for
-    ``"rpcholesky"``, about twice as many values for ``"leverage"``; the inverse square root takes :math:`O(m^3)`. The
+    ``"rpcholesky"``, and as many values for ``"leverage"``; the inverse square root takes :math:`O(m^3)`. The
     expected trace of the residual for ``"rpcholesky"`` is at most :math:`1 + \epsilon` times that of the best
     approximation of rank r if :math:`m \ge r / \epsilon + r \log(1 / (\epsilon \eta))`, where :math:`\eta` is the share
     of the trace in the residual of the best approximation.
