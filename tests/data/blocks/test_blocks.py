@@ -227,6 +227,20 @@ def test_tables_are_encoded_from_a_sample():
     assert Blocks(table, "y").encoded(Sizes()).shape == (300, 1)
 
 
+def test_rows_are_counted_once():
+    calls = []
+
+    def load():
+        calls.append(1)
+        yield pd.DataFrame({"a": np.arange(10.0)})
+
+    blocks = Blocks(load)
+    encoded = blocks.encoded()
+    # The layout, the sample, and the width of the encoding.
+    assert len(calls) == 3
+    assert encoded.n == blocks.n == blocks.frames().n == 10 and len(calls) == 3
+
+
 def test_what_an_encoder_may_not_return():
     table = pd.DataFrame({"word": [f"{i} words" for i in range(50)], "a": np.arange(50.0)})
     with pytest.raises(DataError, match="'word' hold text, which is not encoded as numbers"):

@@ -42,6 +42,7 @@ def test_what_is_found(folder):
         ("*.txt.csv", r"no file matches '.*\*\.txt\.csv'"),
         (["a.csv", "a.csv"], r"a\.csv is named twice"),
         (["a.csv", "*.csv"], r"a\.csv is named twice"),
+        ("x" * 300 + ".csv", "cannot be a file: File name too long"),
         ([], "the list of files is empty"),
     ],
 )

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from mercer import Blocks, config, on_progress
 from mercer._errors import MemoryBudgetError, MissingDependencyError
 from mercer.data.blocks.reading import default_rows
-from mercer.data.blocks.source import Layout
+from mercer.data.blocks.source import Layout, Source
 from mercer.engine import memory
 
 
@@ -66,6 +66,17 @@ def test_a_pass_that_is_left_gives_its_memory_back():
         for _ in Blocks(X, rows_per_block=1000):
             break
         assert account.reserved == 0 and account.peak > 0
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_reading_ahead_changes_nothing(tmp_path, monkeypatch, ahead):
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    np.save(tmp_path / "X.npy", X)
+    blocks = Blocks(tmp_path / "X.npy", rows_per_block=7)
+    assert Source.ahead
+    monkeypatch.setattr(Source, "ahead", ahead)
+    assert np.concatenate([block.X for block in blocks]).tobytes() == X.tobytes()
+    assert blocks.fingerprint == Blocks(X).fingerprint
 
 
 def test_progress_counts_blocks():

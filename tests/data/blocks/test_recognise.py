@@ -47,6 +47,12 @@ def test_arrays_have_no_names():
         Blocks(pd.DataFrame(X[:, :1]), "0")
 
 
+@pytest.mark.parametrize("source", [X[:0], pd.DataFrame(X[:0])])
+def test_sources_without_rows(source):
+    with pytest.raises(DataError, match="has no rows"):
+        Blocks(source)
+
+
 def test_suffixes(tmp_path):
     np.save(tmp_path / "a.npy", X)
     (tmp_path / "b.svm").write_text("1 0:1\n")

@@ -250,4 +250,6 @@ class Blocks(Passes):
     def _set(self, source: Source, rows_per_block: int | None) -> None:
         rows = None if rows_per_block is None else check_count("rows_per_block", rows_per_block)
         layout = source.layout
-        self._use(Plan(source, default_rows(layout) if rows is None else rows, width=layout.d))
+        if layout.n == 0:
+            raise DataError(f"{source} has no rows.")
+        self._use(Plan(source, default_rows(layout) if rows is None else rows, width=layout.d), {})

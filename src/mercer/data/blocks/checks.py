@@ -46,9 +46,11 @@ def check_finite(X: Any, file: str, row: int, names: tuple[str, ...] | None = No
         value = values[i, j]
     column = f"column {j}" if names is None else f"column {shown(names[j])}"
     what = "a value is missing (NaN)" if np.isnan(value) else "a value is infinite"
+    rest = int(bad.sum()) - 1
+    more = f", and {rest:,} more in the rows that were read with it" if rest else ""
     raise DataError(
-        f"{place(file, row + i)}, {column}: {what}; {int(bad.sum()):,} such values were read with it. Remove "
-        "such rows or fill them in; in tables, Blocks.encoded() takes missing values."
+        f"{place(file, row + i)}, {column}: {what}{more}. Remove such rows or fill them in; in tables, "
+        "Blocks.encoded() takes missing values."
     )
 
 

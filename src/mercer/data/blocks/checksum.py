@@ -47,11 +47,13 @@ class Mark(NamedTuple):
 class Ledger:
     """The marks of the blocks of the first pass, to which later passes are compared.
 
-    Passes may run at the same time: whichever reads a block first enters its mark.
+    Passes may run at the same time: whichever reads a block first enters its mark. ``counts`` gets the number of rows
+    as ``"n"``; the forms of the same rows share it.
     """
 
-    def __init__(self, advice: str) -> None:
+    def __init__(self, advice: str, counts: dict[str, int]) -> None:
         self._advice = advice
+        self._counts = counts
         self._marks: dict[int, Mark] = {}
         self._end: dict[str, Mark] = {}
 
@@ -84,11 +86,10 @@ class Ledger:
         DataError
             If they differ.
         """
-        known = self._end.setdefault("end", end)
-        if known.rows != end.rows:
-            raise DataError(
-                f"this pass ended after {end.rows:,} rows, an earlier one after {known.rows:,}. {self._advice}"
-            )
+        known = self._counts.setdefault("n", end.rows)
+        if known != end.rows:
+            raise DataError(f"this pass ended after {end.rows:,} rows, an earlier one after {known:,}. {self._advice}")
+        self._end.setdefault("end", end)
 
 
 def _several(files: tuple[str, ...]) -> str:

@@ -88,6 +88,10 @@ def _found(source: Any, suffixes: tuple[str, ...]) -> list[Path]:
     if not isinstance(source, (str, Path)):
         raise ParameterError(f"a file must be named by a str or a Path, but one is {str(source)[:80]!r}.")
     path = Path(source)
+    try:
+        path.exists()
+    except OSError as error:
+        raise DataError(f"{path} cannot be a file: {error.strerror}.") from error
     if path.is_dir():
         inside = sorted(file for file in path.rglob("*") if suffix_of(file) in suffixes and _is_visible(file, path))
         if not inside:

@@ -29,12 +29,15 @@ class Passes:
     """Rows that a plan reads, pass by pass; :class:`~mercer.Blocks` adds the sources."""
 
     _plan: Plan
+    _counts: dict[str, int]
     _ledger: Ledger
 
     @property
     def n(self) -> int:
         """Number of rows; of CSV, svmlight with ``n_features`` and functions, the first use takes a pass."""
         known = self._plan.source.layout.n
+        if known is None:
+            known = self._counts.get("n")
         return self._end.rows if known is None else known
 
     @property
@@ -220,13 +223,14 @@ class Passes:
             sample=drawn,
         )
 
-    def _use(self, plan: Plan) -> None:
+    def _use(self, plan: Plan, counts: dict[str, int]) -> None:
         self._plan = plan
-        self._ledger = Ledger(plan.source.advice)
+        self._counts = counts
+        self._ledger = Ledger(plan.source.advice, counts)
 
     def _from(self, plan: Plan) -> Self:
         blocks = type(self).__new__(type(self))
-        blocks._use(plan)
+        blocks._use(plan, self._counts)
         return blocks
 
     @property
