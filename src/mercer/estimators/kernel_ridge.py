@@ -19,7 +19,7 @@ from mercer._errors import ParameterError
 from mercer._registered import CommandLine
 from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
-from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
+from mercer.data.statements import Either, Floats, Is, Maybe, Number, Whole, Word
 from mercer.engine import memory
 from mercer.estimators.gaussian.left_out_kernel import LeftOutKernel, free_gamma
 from mercer.estimators.shared.base import KernelEstimator
@@ -29,6 +29,7 @@ from mercer.estimators.shared.left_out_baseline import warn_if_ridge_is_worse, w
 from mercer.estimators.shared.parameters import require_flags
 from mercer.estimators.shared.penalties import check_penalties, choices_of, criterion_of, penalties_of
 from mercer.estimators.shared.repeated import warn_of_repeated_rows
+from mercer.estimators.shared.restricted import RESTRICTED, require_approximation, ridge_on_landmarks
 from mercer.estimators.shared.statements import FitRows, LikeThe
 from mercer.estimators.shared.targets import require_squares, warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, weighted_scale
@@ -89,6 +90,18 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         stationary point of :math:`\sum_i w_i (y_i - (Kc)_i)^2 + \alpha\, c^\top K c` and not its minimum, and warns;
         True does so silently; False raises an error. A precomputed matrix or a function is checked for this; if
         this is True, it counts as indefinite.
+    approximation : {None, "nystroem"}, default=None
+        ``"nystroem"`` restricts f to the span of few rows, the landmarks: :math:`f(x) = \sum_j c_j k(x, z_j)`. Time is
+        then linear in the number of rows, and no matrix of rows and landmarks is kept. It needs a positive kernel and
+        numbers above 0 for ``alpha``.
+    n_landmarks : int, default=1000
+        With an approximation: the number of landmarks, all rows if there are fewer.
+    landmarks : {"rpcholesky", "leverage", "kmeans", "uniform"} or rows of the kind of X, default="rpcholesky"
+        How landmarks are chosen, as for :class:`mercer.maps.NystroemMap`, or the landmarks themselves.
+    tol : float, default=1e-6
+        With an approximation: the largest gap of the objective over the landmarks, as a share of it.
+    random_state : int, RandomState or None, default=None
+        Seed of the choice of landmarks.
     n_jobs : int, optional
         Threads that evaluate the kernel; None for all. The result is bitwise the same for any number, except where
         the system of more than 1024 rows is singular to working precision: LAPACK then decomposes it on its own
@@ -111,9 +124,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     norm_ : ndarray of shape (1,) or (n_targets,)
         :math:`\|w\|` in the feature space of any kernel.
     X_fit_ : ndarray or csr_matrix of shape (n_samples, n_features)
-        The training rows; for ``"precomputed"``, the matrix.
+        The training rows; for ``"precomputed"``, the matrix; with an approximation, the landmarks.
+    landmark_indices_ : ndarray of shape (n_landmarks,) or None
+        With an approximation: the positions of the landmarks among the training rows; None if they are none of them.
     y_fit_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
-        The training targets, from which leave-one-out predictions are computed.
+        The training targets, from which leave-one-out predictions are computed; None with an approximation.
     sample_weight_fit_ : ndarray of shape (n_samples,) or None
         The training weights.
     kernel_ : Kernel or None
@@ -124,7 +139,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     factorization_ : str
         How the system was solved: ``"low rank"``, ``"float32 Cholesky, refined"``, ``"float64 Cholesky"``,
         ``"least squares"``, ``"float64 LDL^T"`` or, if ``alpha`` is a criterion, ``"float64 band Cholesky"`` or
-        ``"float32 band Cholesky, refined"``; in a search over alpha, also ``"conjugate gradients"``.
+        ``"float32 band Cholesky, refined"``; in a search over alpha, also ``"conjugate gradients"``; with an
+        approximation, ``"conjugate gradients over landmarks"``.
     certificate_ : Certificate
         Objectives (sums over the targets), the relative residual of the linear system, time and memory.
     n_features_in_ : int
@@ -155,6 +171,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     A kernel matrix of low rank r (linear kernels of few columns, smooth kernels of one or two, many repeated rows) is
     never computed: a fit then takes :math:`n r^2` operations and memory for r columns.
+
+    With an approximation each step of the solver is one pass over the rows, which takes m kernel values per row for m
+    landmarks, and :math:`2 \cdot 8 m^2` bytes beside the rows. The gap of ``certificate_`` bounds how far the objective
+    is above that of the best function over these landmarks; it says nothing of functions over all rows.
 
     The names of the
     parameters, their defaults and their meaning are those of ``sklearn.kernel_ridge.KernelRidge``, except that a
@@ -194,15 +214,15 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     _fitted = Fitted(
         {
             "X_fit_": FitRows("n"),
-            "y_fit_": Either(Floats("n"), Floats("n, t")),
+            "dual_coef_": Either(Floats("n"), Floats("n, t")),
+            "y_fit_": Maybe(LikeThe("dual_coef_", Either(Floats("n"), Floats("n, t")))),
             "sample_weight_fit_": Maybe(Floats("n", least=0)),
-            "_loo_predictions": Maybe(LikeThe("y_fit_", Either(Floats("n"), Floats("n, t")))),
+            "_loo_predictions": Maybe(LikeThe("dual_coef_", Either(Floats("n"), Floats("n, t")))),
             "alpha_": Either(Number(least=0), Floats("t", least=0)),
-            "dual_coef_": LikeThe("y_fit_", Either(Floats("n"), Floats("n, t"))),
             "factorization_": Word(),
             "certificate_": Is(Certificate),
         },
-        {"path_": Is(PenaltyCurves), "search_": Is(Search)},
+        {"path_": Is(PenaltyCurves), "search_": Is(Search), "landmark_indices_": Maybe(Whole("n", distinct=True))},
     )
 
     feature_map_ = property(feature_map_of)
@@ -221,6 +241,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         alphas: Any = None,
         alpha_per_target: bool = False,
         allow_indefinite: bool | str = "warn",
+        approximation: str | None = None,
+        n_landmarks: int = 1000,
+        landmarks: Any = "rpcholesky",
+        tol: float = 1e-6,
+        random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.alpha = alpha
@@ -232,6 +257,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.alphas = alphas
         self.alpha_per_target = alpha_per_target
         self.allow_indefinite = allow_indefinite
+        self.approximation = approximation
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
+        self.tol = tol
+        self.random_state = random_state
         self.n_jobs = n_jobs
 
     def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -251,6 +281,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             If the data or a parameter cannot be used, or the problem exceeds the memory budget; see the messages.
         """
         require_flags(self, "alpha_per_target")
+        if require_approximation(self):
+            return self._fit_on_landmarks(X, y, sample_weight)
         criterion, alphas = criterion_of(self.alpha), choices_of(self.alpha, self.alphas)
         self._check_search()
         rows, system = self._state_problem(X, y, sample_weight)
@@ -261,6 +293,28 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         alpha, solution = np.array(system.shifts), cholesky.solve(system, n_jobs=self.n_jobs)
         self._take(rows, solution, alpha if np.ndim(self.alpha) else alpha[:1])
         warn_if_ridge_is_worse("KernelRidge", system, solution.value, None, n_jobs=self.n_jobs)
+        return self
+
+    def _fit_on_landmarks(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
+        """Fit a function over landmarks alone."""
+        if isinstance(self.alpha, str) or self.learns_kernel:
+            raise ParameterError(
+                'approximation="nystroem" needs numbers for alpha, gamma and kernel_params: nothing is chosen on '
+                "landmarks. Choose them without approximation on a sample of the rows, or by mercer.KernelSearchCV."
+            )
+        X, y = self._check_X_and_numbers(X, y, several=True)
+        require_squares(y)
+        weights = None if sample_weight is None else check_sample_weight(sample_weight, X)
+        targets = y.reshape(len(y), -1)
+        alpha = penalties_of(self.alpha, targets.shape[1])
+        warn_of_constant(y, weights)
+        self._fit_kernel(X, intercept=False)
+        landmarks, solution = ridge_on_landmarks(self, X, targets, weights, alpha)
+        self.X_fit_, self.landmark_indices_ = landmarks.rows, landmarks.indices
+        self.y_fit_ = self.sample_weight_fit_ = self._loo_predictions = None
+        self.alpha_ = alpha if np.ndim(self.alpha) else float(alpha[0])
+        self.dual_coef_ = solution.value.reshape(-1, *y.shape[1:])
+        self.factorization_, self.certificate_ = RESTRICTED, solution.certificate
         return self
 
     def take_solution(self, solution: PartSolution | None) -> Self:
@@ -396,7 +450,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             For ``kernel="precomputed"``, kernel values of new and training rows, shape (n, n_samples).
         """
         X = self._new_rows(X)
-        values = self._expansion.values(X).reshape(-1, *self.dual_coef_.shape[1:])
+        # Coefficients of landmarks are large and cancel.
+        dtype = np.float64 if hasattr(self, "landmark_indices_") else None
+        values = self._expansion.values(X, dtype).reshape(-1, *self.dual_coef_.shape[1:])
         return values.astype(X.dtype, copy=False)
 
     @property
@@ -408,6 +464,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         repetition is left out; a row of weight below one is left out as a whole.
         """
         check_is_fitted(self)
+        if self.y_fit_ is None:
+            raise AttributeError(
+                'loo_predictions_ needs the training rows, and a fit with approximation="nystroem" keeps its landmarks '
+                "alone; use cross-validation."
+            )
         if self._loo_predictions is None:
             alpha = np.broadcast_to(self.alpha_, self.y_fit_.reshape(len(self.y_fit_), -1).shape[1])
             rows, system = self._system(alpha, self.certificate_.convex)
@@ -424,8 +485,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     @property
     def loo_score_(self) -> float:
         """``R^2`` of ``loo_predictions_``, weighted as the fit was; the mean over the targets."""
-        check_is_fitted(self)
-        return float(r2_score(self.y_fit_, self.loo_predictions_, sample_weight=self.sample_weight_fit_))
+        left_out = self.loo_predictions_
+        return float(r2_score(self.y_fit_, left_out, sample_weight=self.sample_weight_fit_))
 
     @property
     def _expansion(self) -> KernelExpansion:
@@ -452,7 +513,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self._fit_kernel(X, intercept=False, gamma=start)
         self.X_fit_, self.y_fit_, self.sample_weight_fit_ = X, y, weights
         self._loo_predictions = None
-        for name in ("path_", "search_"):
+        for name in ("path_", "search_", "landmark_indices_"):
             if hasattr(self, name):
                 delattr(self, name)
         if self.learns_kernel and self.kernel_ is not None:

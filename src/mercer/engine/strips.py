@@ -1,0 +1,112 @@
+"""Passes over the rows of a lazy matrix that use each of its entries twice: for ``K V`` and for ``K^T U``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mercer._types import Array, Matrix, Vector
+from mercer.engine import threads
+from mercer.engine.progress import Progress
+from mercer.engine.tiles import TILE, Fill, scratch, spans
+
+# Of a strip's values and its answers: what multiplies K^T, and numbers to add up.
+Visit = Callable[[slice, Matrix], tuple[Matrix, Vector]]
+
+# The entries of a strip: it is read again while it is in a cache.
+_ENTRIES = 2**19
+_LEAST_ROWS = 64
+# Each group of strips has its own sums; a fixed number keeps their order, and serves as many threads.
+_GROUPS = 64
+_PARTIAL_BYTES = 2**27
+
+
+def sweep(
+    fill: Fill,
+    shape: tuple[int, int],
+    dtype: np.dtype,
+    V: Matrix,
+    visit: Visit,
+    widths: tuple[int, int],
+    n_jobs: int | None = None,
+    what: str = "kernel pass",
+) -> tuple[Matrix, Vector]:
+    """Return ``K^T U`` and sums, with ``U, numbers = visit(rows, K[rows] @ V)`` for strips of rows.
+
+    The matrix is evaluated once and never stored. Sums over tiles are in float64 and in an order that depends on the
+    shape alone.
+
+    Parameters
+    ----------
+    fill : callable
+        ``(rows, columns, out)`` writes a tile of K, (n, m).
+    shape : tuple of int
+        (n, m).
+    dtype : dtype
+        Of the tiles.
+    V : ndarray of shape (m, k)
+    visit : callable
+        From a slice of rows and ``K[rows] @ V``, (rows, k), in float64; it is called from any thread.
+    widths : tuple of int
+        Columns of U, and how many numbers are summed.
+    n_jobs : int, optional
+    what : str
+        What progress says.
+
+    Returns
+    -------
+    KU : ndarray of shape (m, columns of U)
+    sums : ndarray of shape (numbers,)
+
+    Examples
+    --------
+    >>> K, y = np.arange(6.0).reshape(3, 2), np.ones((3, 1))
+    >>> def fill(rows, columns, out):
+    ...     out[...] = K[rows, columns]
+    >>> def visit(rows, F):
+    ...     return y[rows] - F, np.array([((y[rows] - F) ** 2).sum()])
+    >>> KU, sums = sweep(fill, K.shape, K.dtype, np.ones((2, 1)), visit, (1, 1))
+    >>> KU.ravel().tolist(), sums.tolist()
+    ([-40.0, -52.0], [80.0])
+    """
+    n, m = shape
+    columns_of_U, numbers = widths
+    V = np.ascontiguousarray(V, dtype=dtype)
+    strips = spans(n, max(_LEAST_ROWS, min(TILE, _ENTRIES // max(m, 1))))
+    room = _PARTIAL_BYTES // (8 * max(m * columns_of_U, 1))
+    groups = max(1, min(_GROUPS, len(strips), room))
+    products, sums = np.zeros((groups, m, columns_of_U)), np.zeros((groups, numbers))
+    progress = Progress(len(strips), what)
+    blocks = spans(m)
+
+    def strip(rows: slice, store: Array, values: Matrix, group: int) -> None:
+        """One strip, in blocks of columns that stay in the cache from their evaluation to their first product."""
+        values[...] = 0.0
+        parts, start = [], 0
+        for columns in blocks:
+            size = (rows.stop - rows.start) * (columns.stop - columns.start)
+            tile = store[start : start + size].reshape(rows.stop - rows.start, -1)
+            fill(rows, columns, tile)
+            values += tile @ V[columns]
+            parts.append(tile)
+            start += size
+        U, found = visit(rows, values)
+        sums[group] += found
+        U = np.ascontiguousarray(U, dtype=dtype)
+        for columns, tile in zip(blocks, parts, strict=True):
+            products[group, columns] += tile.T @ U
+
+    def work(group: int) -> Callable[[], None]:
+        def run() -> None:
+            height = strips[0].stop
+            with scratch((height * m,), dtype) as store, scratch((height, V.shape[1]), np.dtype(float)) as values:
+                for rows in strips[group::groups]:
+                    threads.checkpoint()
+                    strip(rows, store, values[: rows.stop - rows.start], group)
+                    progress.advance()
+
+        return run
+
+    threads.run([work(group) for group in range(groups)], n_jobs)
+    return products.sum(axis=0), sums.sum(axis=0)

@@ -1,0 +1,144 @@
+"""Learners whose functions are restricted to the span of few rows: the parameters that they share, and their parts."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mercer._errors import MercerWarning, ParameterError, warn_user
+from mercer._types import Matrix, Vector
+from mercer.data.seeds import generator
+from mercer.engine import memory
+from mercer.estimators.shared.parameters import require_choice, require_positive, require_whole
+from mercer.gram import Gram
+from mercer.gram.hold import evaluated
+from mercer.gram.protocol import GramMatrix
+from mercer.landmarks.choose import Landmarks, Names, choose
+from mercer.solvers.restricted.least_squares import RestrictedCG, RestrictedLeastSquares, RestrictedState
+from mercer.solvers.restricted.passes import StoredRows
+from mercer.solvers.restricted.whitening import Whitening
+from mercer.solvers.solution import Certificate, Solution
+
+if TYPE_CHECKING:
+    from mercer.estimators.shared.base import KernelEstimator
+
+RESTRICTED = "conjugate gradients over landmarks"
+# A gap of this share of the objective changes predictions by less than a tenth of the residuals.
+_VISIBLE = 1e-2
+
+
+def require_approximation(learner: Any) -> bool:
+    """Whether a learner is to be restricted to landmarks; raises if its parameters do not say how.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter has no such value.
+    """
+    require_choice(learner, "approximation", (None, "nystroem"))
+    if learner.approximation is None:
+        return False
+    require_whole(learner, "n_landmarks", "a whole number of at least 1")
+    require_positive(learner, "tol")
+    if learner._is_precomputed:
+        raise ParameterError(
+            'approximation="nystroem" evaluates the kernel between rows and landmarks, and kernel is "precomputed", so '
+            "that all values exist already. Leave out approximation, or pass the kernel and the rows."
+        )
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class Restriction:
+    """The landmarks of a fit, the factor of their kernel matrix, and kernel values of all rows with them, lazily."""
+
+    landmarks: Landmarks
+    white: Whitening
+    gram: GramMatrix
+
+    def rows(self, targets: Matrix, weights: Vector, n_jobs: int | None) -> StoredRows:
+        """What solvers pass over."""
+        return StoredRows(self.gram, targets, weights, n_jobs)
+
+
+def restriction(learner: KernelEstimator, X: Any, weights: Vector | None) -> Restriction:
+    """Choose landmarks among the rows of a fit for its ``kernel_``, and prepare what solvers need.
+
+    Raises
+    ------
+    IndefiniteKernelError
+        If the kernel is not positive semi-definite.
+    """
+    kernel: Any = learner.kernel_
+    options: Any = learner
+    landmarks = choose(
+        kernel,
+        X,
+        options.n_landmarks,
+        options.landmarks,
+        generator(options.random_state),
+        names=Names(type(learner).__name__),
+        sample_weight=weights,
+    )
+    m = landmarks.rows.shape[0]
+    gram = Gram(kernel, X, landmarks.rows, dtype=np.float64, n_jobs=learner.n_jobs)
+    with memory.reserve(2 * 8 * m * m, f"the kernel matrix of {m:,} landmarks and its factor", _FEWER):
+        K = np.asarray(kernel.block(landmarks.rows.astype(np.float64, copy=False)), dtype=np.float64)
+        white = Whitening.of(K)
+    return Restriction(landmarks, white, evaluated(gram) if gram.expensive else gram)
+
+
+def ridge_on_landmarks(
+    learner: Any, X: Any, targets: Matrix, weights: Vector | None, alphas: Vector
+) -> tuple[Landmarks, Solution[Matrix, RestrictedState]]:
+    """Regularised least squares over landmarks for ``kernel_``, ``tol`` and the parameters of landmarks.
+
+    Parameters
+    ----------
+    learner : KernelEstimator
+        It has a kernel.
+    X : rows
+    targets : ndarray of shape (n, k)
+    weights : ndarray of shape (n,), optional
+    alphas : ndarray of shape (k,)
+
+    Returns
+    -------
+    landmarks : Landmarks
+        With positions among all rows.
+    solution : Solution
+        The coefficients of the landmarks, (m, k).
+
+    Warns
+    -----
+    MercerWarning
+        If rounding keeps the gap above the tolerance by far.
+    """
+    used = np.arange(len(targets)) if weights is None else np.flatnonzero(weights)
+    if len(used) < len(targets):
+        X, targets, weights = X[used], targets[used], None if weights is None else weights[used]
+    parts = restriction(learner, X, weights)
+    own = np.ones(len(targets)) if weights is None else weights
+    problem = RestrictedLeastSquares(parts.rows(targets, own, learner.n_jobs), parts.white, alphas)
+    solution = RestrictedCG(learner.tol).solve(problem)
+    _warn_of_gap(type(learner).__name__, solution.certificate, learner.tol)
+    chosen = parts.landmarks
+    if chosen.indices is not None:
+        chosen = dataclasses.replace(chosen, indices=used[chosen.indices])
+    return chosen, solution
+
+
+def _warn_of_gap(learner: str, certificate: Certificate, tol: float) -> None:
+    """Warn if a solution may be visibly worse than the best one over its landmarks."""
+    if certificate.relative_gap > max(tol, _VISIBLE):
+        warn_user(
+            f"{learner}: the objective over the landmarks may be {100 * certificate.relative_gap:.2g} % above the "
+            f"least one after {certificate.iterations} passes over the rows. Raise alpha, or pass X in float64.",
+            MercerWarning,
+        )
+
+
+_FEWER = "Pass a smaller n_landmarks, or raise the budget with mercer.config(memory=...)."

@@ -1,0 +1,172 @@
+"""Sums of losses as Newton's method over landmarks sees them: values, slopes and curvatures of the rows of one part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple, Protocol
+
+import numpy as np
+from scipy.special import softmax, xlogy
+
+from mercer._types import Matrix, Vector
+from mercer.losses import Loss
+from mercer.losses.softmax import Softmax
+
+
+# Each envelope is so many times closer than the one before.
+_CLOSER = 4.0
+# Of a smooth loss with curvatures of about 1, the envelope of this width is nearly the loss.
+_NEGLIGIBLE = 0.05
+
+
+class Slopes(NamedTuple):
+    """At the predictions of s rows, (s, k).
+
+    ``values`` (s,) are those of the loss, ``smooth`` (s,) those of what the steps minimise, which is the loss itself if
+    it is smooth, ``slopes`` (s, k) its derivatives, and ``conjugates`` (s, k) the conjugate of the loss at these.
+    """
+
+    values: Vector
+    smooth: Vector
+    slopes: Matrix
+    conjugates: Matrix
+
+
+class Criterion(Protocol):
+    """A convex loss of the k predictions of a row.
+
+    If it ``shrinks``, it is a sum of losses of one prediction each, which are 0 somewhere and never less.
+    """
+
+    @property
+    def shrinks(self) -> bool: ...
+
+    def slopes(self, y: Matrix, F: Matrix) -> Slopes:
+        """What a step needs."""
+
+    def curved(self, y: Matrix, F: Matrix, D: Matrix) -> Matrix:
+        """The second derivatives at F times directions D, (s, k)."""
+
+    def curvature(self, y: Matrix, F: Matrix) -> Vector:
+        """The mean over the predictions of the second derivatives by each of them, (s,)."""
+
+    def closer(self) -> Criterion | None:
+        """The next one, closer to the loss, or None if this is the loss itself."""
+
+
+@dataclass(frozen=True)
+class Smooth:
+    """A loss with a continuous gradient.
+
+    Examples
+    --------
+    >>> from mercer.losses import Logistic
+    >>> found = Smooth(Logistic()).slopes(np.ones((1, 1)), np.zeros((1, 1)))
+    >>> found.slopes.tolist(), float((found.values + found.conjugates)[0].round(12))
+    ([[-0.5]], 0.0)
+    """
+
+    loss: Loss
+    shrinks: ClassVar[bool] = True
+
+    def slopes(self, y: Matrix, F: Matrix) -> Slopes:
+        values, slopes = self.loss.value(y, F), self.loss.gradient(y, F)
+        sums = values.sum(axis=1)
+        # By the equality of Fenchel and Young.
+        return Slopes(sums, sums, slopes, slopes * F - values)
+
+    def curved(self, y: Matrix, F: Matrix, D: Matrix) -> Matrix:
+        return self.loss.curvature(y, F) * D
+
+    def curvature(self, y: Matrix, F: Matrix) -> Vector:
+        return np.asarray(self.loss.curvature(y, F).mean(axis=1))
+
+    def closer(self) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class Envelope:
+    r"""The envelope of Moreau of a loss, :math:`\min_p \ell(y, p) + (f - p)^2 / (2 \mu)`.
+
+    It is smooth, below a loss with slopes of at most s by at most :math:`\mu s^2 / 2`, and its slopes are slopes of the
+    loss, so that they make a dual solution. While :math:`\mu` is large, rows far from their targets have a curvature.
+
+    Parameters
+    ----------
+    loss : Loss
+    width : float
+        mu.
+    least : float
+        The least mu that is worth a step; 0 for a smooth loss, which comes last itself.
+
+    Examples
+    --------
+    >>> from mercer.losses import Hinge
+    >>> found = Envelope(Hinge(), 0.5, 0.1).slopes(np.ones((2, 1)), np.array([[0.9], [0.0]]))
+    >>> found.values.round(2).tolist(), found.smooth.round(2).tolist(), found.slopes.round(2).tolist()
+    ([0.1, 1.0], [0.01, 0.75], [[-0.2], [-1.0]])
+    """
+
+    loss: Loss
+    width: float
+    least: float
+    shrinks: ClassVar[bool] = True
+
+    def slopes(self, y: Matrix, F: Matrix) -> Slopes:
+        p = self.loss.prox(y, F, self.width)
+        slopes, at_p = (F - p) / self.width, self.loss.value(y, p)
+        smooth = (at_p + self.width / 2 * slopes**2).sum(axis=1)
+        return Slopes(self.loss.value(y, F).sum(axis=1), smooth, slopes, slopes * p - at_p)
+
+    def curved(self, y: Matrix, F: Matrix, D: Matrix) -> Matrix:
+        return self._curvatures(y, F) * D
+
+    def curvature(self, y: Matrix, F: Matrix) -> Vector:
+        return np.asarray(self._curvatures(y, F).mean(axis=1))
+
+    def _curvatures(self, y: Matrix, F: Matrix) -> Matrix:
+        """``c / (1 + mu c)`` with the curvature c of the loss at the nearest point p, which is infinite at a kink."""
+        p = self.loss.prox(y, F, self.width)
+        curvature = self.loss.curvature(y, p)
+        curvature = curvature / (1.0 + self.width * curvature)
+        if self.loss.smooth:
+            return np.asarray(curvature)
+        # At a kink the slope is between those of the pieces.
+        slopes = (F - p) / self.width
+        least, most = self.loss.slopes(y)
+        rounding = 1e-9 * (most - least)
+        kink = (slopes > least + rounding) & (slopes < most - rounding) & (np.abs(slopes) > rounding)
+        return np.where(kink, 1.0 / self.width, curvature)
+
+    def closer(self) -> Criterion | None:
+        if self.loss.smooth and self.width <= _NEGLIGIBLE:
+            return Smooth(self.loss)
+        if self.width <= self.least:
+            return None
+        return Envelope(self.loss, max(self.width / _CLOSER, self.least), self.least)
+
+
+@dataclass(frozen=True)
+class SoftmaxCriterion:
+    """The log loss of several classes, from indicators (s, k) of the classes."""
+
+    loss: Softmax = field(default_factory=Softmax)
+    shrinks: ClassVar[bool] = False
+
+    def slopes(self, y: Matrix, F: Matrix) -> Slopes:
+        values, slopes = self.loss.value(y, F), self.loss.gradient(y, F)
+        p = slopes + y
+        # The conjugate is the negative entropy of the probabilities.
+        return Slopes(values, values, slopes, xlogy(p, p))
+
+    def curved(self, y: Matrix, F: Matrix, D: Matrix) -> Matrix:
+        p = softmax(F, axis=1)
+        return np.asarray(p * (D - (p * D).sum(axis=1, keepdims=True)))
+
+    def curvature(self, y: Matrix, F: Matrix) -> Vector:
+        p = softmax(F, axis=1)
+        return np.asarray((p * (1 - p)).mean(axis=1))
+
+    def closer(self) -> None:
+        return None

@@ -1,0 +1,370 @@
+"""Any convex loss over landmarks: Newton's method, whose systems are solved by conjugate gradients, pass by pass."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from mercer._errors import DataError, NumericalError, ParameterError
+from mercer._types import Matrix, Vector
+from mercer.engine import memory
+from mercer.engine.progress import Progress
+from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients
+from mercer.solvers.restricted import precondition
+from mercer.solvers.restricted.criteria import Criterion, Envelope
+from mercer.solvers.restricted.passes import Part, Passes
+from mercer.solvers.restricted.whitening import Whitening
+from mercer.solvers.solution import Certificate, Solution, Status
+
+# A system is solved to this share of its right side, and by at most so many passes.
+_FORCING, _STEPS = 0.03, 40
+# The preconditioner is made anew when its last system took more steps than this.
+_REFRESH = 3
+# A step must win this share of what its slope promises.
+_ARMIJO = 1e-4
+# Shorter steps that one pass tries.
+_SHORTER = np.concatenate([np.arange(19, 1, -1) / 20, 0.1 * 0.5 ** np.arange(12)])
+# Differences of this share of the objective are rounding.
+_ROUNDING = 1e-12
+# Steps at one envelope of the loss; the gap that it leaves is then reduced by the next one.
+_SHARE = 0.2
+# The offset has no penalty; where no row has a curvature this keeps the system regular.
+_OFFSET = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class RestrictedRisk:
+    r"""A convex loss of functions over landmarks, with a penalty of their norm.
+
+    .. math:: \min_{\beta, b} \sum_i w_i \ell(y_i, f(x_i)) + \tfrac{\alpha}{2} \beta^\top K_{mm} \beta,
+              \qquad f(x) = \sum_j \beta_j k(z_j, x) + b
+
+    Parameters
+    ----------
+    rows : Passes
+        n rows; their targets are what the criterion takes.
+    white : Whitening
+        Of the m landmarks.
+    criterion : Criterion
+        Of k predictions.
+    alpha : float
+        Above 0.
+    outputs : int
+        k.
+    intercept : bool
+        Whether there is an offset b for each output.
+    """
+
+    rows: Passes
+    white: Whitening
+    criterion: Criterion
+    alpha: float
+    outputs: int = 1
+    intercept: bool = True
+
+    def __post_init__(self) -> None:
+        m = self.rows.shape[1]
+        if self.white.factor.shape != (m, m):
+            raise DataError(f"{m} landmarks need a factor of this size, and it has {self.white.factor.shape}.")
+        if not (np.isfinite(self.alpha) and self.alpha > 0):
+            raise ParameterError(
+                f"an approximation by landmarks needs alpha > 0 and finite, but alpha is {self.alpha}."
+            )
+
+    @property
+    def penalties(self) -> Vector:
+        """That of each coordinate, (m + 1, 1) with an offset, (m, 1) without."""
+        own = np.full((self.rows.shape[1], 1), self.alpha)
+        return np.vstack([own, np.zeros((1, 1))]) if self.intercept else own
+
+    def split(self, gamma: Matrix) -> tuple[Matrix, Vector]:
+        """Coordinates of functions (m, k), and offsets (k,)."""
+        m = self.rows.shape[1]
+        return gamma[:m], gamma[m] if self.intercept else np.zeros(gamma.shape[1])
+
+    def join(self, products: Matrix, sums: Vector) -> Matrix:
+        """A gradient by coordinates, from sums of features times U and the sums of U."""
+        return np.vstack([products, sums[None]]) if self.intercept else products
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """Coordinates with the objectives, the gradient of the smooth one, and the gap."""
+
+    gamma: Matrix
+    primal: float
+    smooth: float
+    gradient: Matrix
+    gap: float
+    off_balance: float
+    passes: int
+
+    @classmethod
+    def at(cls, problem: RestrictedRisk, gamma: Matrix, passes: int, reach: float) -> _Point:
+        """One pass in float64.
+
+        Where multipliers cannot be scaled, the best offsets are taken to be within twice ``reach`` plus those here.
+        """
+        functions, offsets = problem.split(gamma)
+        k = gamma.shape[1]
+
+        def visit(part: Part, F: Matrix) -> tuple[Matrix, Vector]:
+            found = problem.criterion.slopes(part.targets, F + offsets)
+            weights = part.weights[:, 0]
+            above = part.weights * np.maximum(found.slopes, 0.0)
+            below = part.weights * np.minimum(found.slopes, 0.0)
+            sums = [above.sum(axis=0), below.sum(axis=0)]
+            sums += [weights @ np.where(side, found.conjugates, 0.0) for side in (found.slopes > 0, found.slopes <= 0)]
+            return np.hstack([above, below]), np.concatenate([[weights @ found.values, weights @ found.smooth], *sums])
+
+        products, sums = problem.rows.sweep(problem.white.coefficients(functions), visit, (2 * k, 2 + 4 * k))
+        above, below, *conjugates = sums[2:].reshape(4, k)
+        sides = problem.white.pull(products)
+        norm = problem.alpha / 2 * float((functions**2).sum())
+        multipliers = _Multipliers(sides[:, :k], sides[:, k:], above, below, np.array(conjugates))
+        primal = float(sums[0]) + norm
+        return cls(
+            gamma,
+            primal,
+            float(sums[1]) + norm,
+            problem.join(sides[:, :k] + sides[:, k:], above + below) + problem.penalties * gamma,
+            primal - multipliers.dual(problem, np.abs(offsets) + reach),
+            float(np.abs(above + below).max()) if problem.intercept else 0.0,
+            passes + 1,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Multipliers:
+    """Sums over rows of the multipliers of each output, of those above 0 and those below 0 apart.
+
+    ``features`` are sums of multipliers times features, (m, k), and ``conjugates`` (2, k) those of the conjugates.
+    """
+
+    features_above: Matrix
+    features_below: Matrix
+    above: Vector
+    below: Vector
+    conjugates: Matrix
+
+    def dual(self, problem: RestrictedRisk, reach: Vector) -> float:
+        """A value of the dual objective.
+
+        With an offset multipliers must have the sum 0. Those of the larger side are shrunk until they have: the
+        conjugates of losses that are 0 somewhere then shrink at least as much.
+        """
+        shares, missing = np.ones((2, len(self.above))), 0.0
+        balance = self.above + self.below
+        if problem.intercept and problem.criterion.shrinks:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                shares[0] = np.where(balance > 0, -self.below / self.above, 1.0)
+                shares[1] = np.where(balance < 0, -self.above / self.below, 1.0)
+        elif problem.intercept:
+            missing = float(np.abs(balance) @ (2 * reach))
+        q = shares[0] * self.features_above + shares[1] * self.features_below
+        return -float((shares * self.conjugates).sum()) - float((q**2).sum()) / (2 * problem.alpha) - missing
+
+
+@dataclass(frozen=True)
+class RestrictedNewton:
+    r"""Newton's method on the coordinates in which the norm is the Euclidean length.
+
+    The multipliers :math:`u_i = \ell'(y_i, f_i)` are a solution of the dual problem
+    :math:`\max_u -\sum_i w_i \ell^*(y_i, u_i) - \|\sum_i w_i u_i \varphi_i\|^2 / (2 \alpha)`, so that each pass over the
+    rows has a gap. With an offset they must have the sum 0, and those of one sign are shrunk to that end. A piecewise linear loss is replaced by envelopes, each
+    closer than the last, whose slopes are those of the loss.
+
+    Parameters
+    ----------
+    tol : float, default=1e-4
+        The largest gap, as a share of the objective.
+    max_iter : int, default=1000
+        The most passes.
+    random_state : int, default=0
+        Of the sample for the preconditioner.
+
+    References
+    ----------
+    U. Marteau-Ferey, F. Bach, A. Rudi, "Globally convergent Newton methods for ill-conditioned generalized
+    self-concordant losses" (2019).
+    """
+
+    tol: float = 1e-4
+    max_iter: int = 1000
+    random_state: int = 0
+
+    def solve(self, problem: RestrictedRisk, start: Matrix | None = None) -> Solution[Matrix, Matrix]:
+        """Return coefficients and, below them, offsets; the state holds their coordinates.
+
+        Parameters
+        ----------
+        problem : RestrictedRisk
+        start : ndarray, optional
+            Coordinates from a solution before.
+
+        Returns
+        -------
+        Solution
+            ``value`` (m, k), or (m + 1, k) with an offset.
+        """
+        start_time = time.perf_counter()
+        m = problem.rows.shape[1]
+        gamma = np.zeros((m + problem.intercept, problem.outputs)) if start is None else start
+        with memory.track() as account, memory.reserve(2 * 8 * m * m, f"the preconditioner of {m:,} landmarks"):
+            sampled = precondition.Sampled.of(problem.rows, problem.white, np.random.RandomState(self.random_state))
+            point, status = _Search(self, problem, sampled).run(gamma)
+        certificate = Certificate(
+            primal=point.primal,
+            dual=point.primal - point.gap,
+            kkt_violation=float(np.linalg.norm(point.gradient)),
+            iterations=point.passes,
+            seconds=time.perf_counter() - start_time,
+            peak_bytes=account.peak,
+            status=status,
+            violations={"sum": point.off_balance} if problem.intercept else {},
+        )
+        functions, offsets = problem.split(point.gamma)
+        value = problem.white.coefficients(functions)
+        value = np.vstack([value, offsets[None]]) if problem.intercept else value
+        return Solution(value, status, certificate, point.gamma)
+
+
+class _Search:
+    """One run of Newton's method."""
+
+    def __init__(self, solver: RestrictedNewton, problem: RestrictedRisk, sampled: precondition.Sampled) -> None:
+        self.solver, self.problem, self.sampled = solver, problem, sampled
+        # At kinks of the loss, rounding would change the curvature.
+        self.single = None if isinstance(problem.criterion, Envelope) else problem.rows.single()
+        self.factor: Matrix | None = None
+        self.reach = float(np.abs(sampled.targets).max(initial=0.0))
+        self.progress = Progress(solver.max_iter, "passes over the rows")
+
+    def _at(self, gamma: Matrix, passes: int) -> _Point:
+        return _Point.at(self.problem, gamma, passes, self.reach)
+
+    def run(self, gamma: Matrix) -> tuple[_Point, Status]:
+        """Steps until the gap is small, rounding ends them, or passes run out."""
+        point = self._at(gamma, 0)
+        while point.gap > self.solver.tol * abs(point.primal):
+            # What the gradient contributes to the gap; the rest is that of the envelope.
+            own = float((self.problem.split(point.gradient)[0] ** 2).sum()) / (2 * self.problem.alpha)
+            closer = self.problem.criterion.closer()
+            if closer is not None and own < _SHARE * point.gap:
+                self.problem = replace(self.problem, criterion=closer)
+                self.factor = None
+                point = self._at(point.gamma, point.passes)
+                continue
+            if point.passes >= self.solver.max_iter:
+                return point, Status.iteration_limit
+            found = self._step(point)
+            if found is None:
+                if self.single is not None:
+                    self.single = None
+                    continue
+                if closer is None:
+                    return point, Status.stalled
+                self.problem = replace(self.problem, criterion=closer)
+                point = self._at(point.gamma, point.passes)
+                continue
+            point = found
+            self.progress.advance(point.passes - self.progress.done)
+        return point, Status.converged
+
+    def _step(self, point: _Point) -> _Point | None:
+        """The next point; None where no step lowers the objective."""
+        try:
+            direction, passes = self._direction(point)
+        except NumericalError:
+            if self.single is None:
+                raise
+            return None
+        slope = float((direction * point.gradient).sum())
+        if not slope < 0:
+            return None
+        found = self._at(point.gamma + direction, point.passes + passes)
+        if found.smooth <= point.smooth + _ARMIJO * slope:
+            return found
+        # Rounding of the objective hides what the last steps win; the gap shows it.
+        if found.smooth <= point.smooth * (1 + _ROUNDING) and found.gap < point.gap:
+            return found
+        values = self._along(point.gamma, direction)
+        best = int(np.argmin(values))
+        if not values[best] < point.smooth:
+            return None
+        return self._at(point.gamma + _SHORTER[best] * direction, found.passes + 1)
+
+    def _direction(self, point: _Point) -> tuple[Matrix, int]:
+        """Newton's direction, and the passes that it took."""
+        if self.factor is None:
+            self.factor = self._factor(point.gamma)
+        size = float(np.linalg.norm(point.gradient))
+        rows = self.problem.rows if self.single is None else self.single
+        search = ConjugateGradients(
+            partial(self._curve, point.gamma, rows), self._precondition, -point.gradient, inner=_inner
+        )
+        most = max(1, min(_STEPS, self.solver.max_iter - point.passes))
+        while search.advance() and search.steps < most and np.linalg.norm(search.residual) > _FORCING * size:
+            pass
+        # Which rows are at a kink changes with every step.
+        if search.steps > _REFRESH or isinstance(self.problem.criterion, Envelope):
+            self.factor = None
+        return search.x, search.steps
+
+    def _curve(self, gamma: Matrix, rows: Passes, D: Matrix) -> Matrix:
+        """The Hessian at ``gamma`` times a direction: one pass, with the predictions beside those of the direction."""
+        problem, k = self.problem, gamma.shape[1]
+        functions, offsets = problem.split(gamma)
+        size = float(np.abs(D).max(initial=0.0)) or 1.0
+        along, shift = problem.split(D / size)
+
+        def visit(part: Part, F: Matrix) -> tuple[Matrix, Vector]:
+            U = part.weights * problem.criterion.curved(part.targets, F[:, :k] + offsets, F[:, k:] + shift)
+            return U, U.sum(axis=0)
+
+        V = problem.white.coefficients(np.hstack([functions, along]))
+        products, sums = rows.sweep(V, visit, (k, k))
+        return size * problem.join(problem.white.pull(products), sums) + self._penalties() * D
+
+    def _penalties(self) -> Vector:
+        penalties = self.problem.penalties
+        if self.problem.intercept:
+            penalties[-1] = _OFFSET * max(float(self.sampled.weights.sum()), self.problem.alpha)
+        return penalties
+
+    def _factor(self, gamma: Matrix) -> Matrix:
+        """The factor of the estimated Hessian at ``gamma``."""
+        problem = self.problem
+        functions, offsets = problem.split(gamma)
+        F = self.sampled.features @ functions + offsets
+        curvature = problem.criterion.curvature(self.sampled.targets, F)
+        return self.sampled.factor(self._penalties()[:, 0], curvature, offset=problem.intercept)
+
+    def _precondition(self, R: Matrix) -> Matrix:
+        assert self.factor is not None
+        return precondition.solve(self.factor, R)
+
+    def _along(self, gamma: Matrix, direction: Matrix) -> Vector:
+        """The smooth objective at shorter steps; one pass for all."""
+        problem, k = self.problem, gamma.shape[1]
+        (functions, offsets), (along, shift) = problem.split(gamma), problem.split(direction)
+
+        def visit(part: Part, F: Matrix) -> tuple[Matrix, Vector]:
+            here, there = F[:, :k] + offsets, F[:, k:] + shift
+            sums = [
+                part.weights[:, 0] @ problem.criterion.slopes(part.targets, here + t * there).smooth for t in _SHORTER
+            ]
+            return np.empty((len(F), 0)), np.array(sums)
+
+        V = problem.white.coefficients(np.hstack([functions, along]))
+        _, losses = problem.rows.sweep(V, visit, (0, len(_SHORTER)))
+        norms = [float(((functions + t * along) ** 2).sum()) for t in _SHORTER]
+        return losses + problem.alpha / 2 * np.array(norms)
+
+
+def _inner(V: Matrix, R: Matrix) -> Vector:
+    product: Vector = np.vdot(V, R)
+    return product

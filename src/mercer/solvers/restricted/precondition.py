@@ -1,0 +1,103 @@
+"""An approximate inverse of the Hessian of a restricted problem, from a sample of the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer._errors import NumericalError
+from mercer._types import Matrix, Positions, Vector
+from mercer.engine import lapack, memory
+from mercer.solvers.restricted.passes import Passes
+from mercer.solvers.restricted.whitening import Whitening
+
+# Rows of the sample, as multiples of the landmarks: with s rows the estimate is off by a factor of 1 +- sqrt(m / s).
+_LEAST, _MOST = 2, 20
+# Between these, a sample that takes as long as about five passes, each of which takes n / m times this many rows.
+_ROWS_PER_PASS = 30
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """Features of a sample of the rows, from which Hessians are estimated.
+
+    Parameters
+    ----------
+    features : ndarray of shape (s, m)
+    targets : ndarray of shape (s, t)
+    weights : ndarray of shape (s,)
+        Those of the rows, times n / s.
+    """
+
+    features: Matrix
+    targets: Matrix
+    weights: Vector
+
+    @classmethod
+    def of(cls, rows: Passes, white: Whitening, random: np.random.RandomState) -> Sampled:
+        """Draw the sample."""
+        n, m, _ = rows.shape
+        count = min(n, max(_LEAST * m, min(_MOST * m, 5 * _ROWS_PER_PASS * n // m)))
+        with memory.reserve(2 * 8 * count * m, f"kernel values of {count:,} rows and {m:,} landmarks"):
+            K, part = rows.sample(count, random)
+            return cls(white.features(K), part.targets, part.weights[:, 0] * (n / len(K)))
+
+    def factor(self, penalty: float | Vector, curvature: Vector | None = None, *, offset: bool = False) -> Matrix:
+        """The Cholesky factor of the estimated Hessian, ``sum_i w_i c_i phi_i phi_i'`` plus a diagonal.
+
+        Parameters
+        ----------
+        penalty : float or ndarray
+            The diagonal, above 0.
+        curvature : ndarray of shape (s,), optional
+            The c of the losses; 1 by default.
+        offset : bool
+            Whether there is a further feature, 1 for all rows.
+
+        Returns
+        -------
+        ndarray of shape (m, m), or (m + 1, m + 1) with an offset
+        """
+        weights, features = self.weights, self.features
+        if curvature is not None:
+            # Of piecewise linear losses most rows have none.
+            curved = np.flatnonzero(curvature > 0)
+            weights, features = weights[curved] * curvature[curved], features[curved]
+        if offset:
+            features = np.column_stack([features, np.ones(len(features))])
+        scaled = features * np.sqrt(weights)[:, None]
+        H: Matrix = np.ascontiguousarray(lapack.multiply(np.ascontiguousarray(scaled.T), scaled))
+        H[np.diag_indices_from(H)] += penalty
+        if lapack.factor_cholesky(H):
+            raise NumericalError(
+                f"the system for {len(H)} landmarks with alpha={np.max(penalty):g} is singular to working precision. "
+                "Raise alpha."
+            )
+        return H
+
+
+def solve(factor: Matrix, vectors: Matrix) -> Matrix:
+    """The inverse of what was factored times vectors, (m, k)."""
+    rows = np.array(vectors.T, dtype=np.float64, order="C")
+    lapack.solve_cholesky(factor, rows)
+    return rows.T
+
+
+@dataclass(frozen=True, eq=False)
+class SampledInverse:
+    """The inverse of the estimated Hessian, for columns with penalties of their own."""
+
+    factors: list[tuple[Positions, Matrix]]
+
+    @classmethod
+    def of(cls, sampled: Sampled, alphas: Vector) -> SampledInverse:
+        """One factor for each penalty."""
+        return cls([(np.flatnonzero(alphas == alpha), sampled.factor(float(alpha))) for alpha in np.unique(alphas)])
+
+    def __call__(self, vectors: Matrix) -> Matrix:
+        """The inverse times vectors, (m, k)."""
+        out = np.empty_like(vectors)
+        for columns, factor in self.factors:
+            out[:, columns] = solve(factor, vectors[:, columns])
+        return out

@@ -1,0 +1,90 @@
+"""Coordinates of functions over landmarks in which their norm is the Euclidean length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer._errors import IndefiniteKernelError
+from mercer._types import Matrix
+from mercer.engine import lapack
+
+# The jitter is raised this often, each time tenfold.
+_RAISES = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    r"""The factor of the landmarks' kernel matrix, :math:`K_{mm} + \epsilon I = L L^\top`.
+
+    A function :math:`f = \sum_j \beta_j k(z_j, \cdot)` has the coordinates :math:`\gamma = L^\top \beta`, and
+    :math:`\|f\|^2 = \|\gamma\|^2` up to the jitter :math:`\epsilon`, which is of the size of rounding.
+
+    Parameters
+    ----------
+    factor : ndarray of shape (m, m)
+        L in the upper triangle, as :mod:`mercer.engine.lapack` has it.
+    jitter : float
+        What was added to the diagonal.
+
+    Examples
+    --------
+    >>> white = Whitening.of(np.array([[4.0, 2.0], [2.0, 5.0]]))
+    >>> gamma = white.coordinates(np.array([[1.0], [1.0]]))
+    >>> round(float((gamma**2).sum()), 9), white.coefficients(gamma).round(9).ravel().tolist()
+    (13.0, [1.0, 1.0])
+    """
+
+    factor: Matrix
+    jitter: float
+
+    @classmethod
+    def of(cls, K: Matrix) -> Whitening:
+        """Factor a kernel matrix (m, m), which is kept.
+
+        Parameters
+        ----------
+        K : ndarray of shape (m, m)
+
+        Raises
+        ------
+        IndefiniteKernelError
+            If the matrix has an eigenvalue below zero by more than rounding.
+        """
+        trace = float(np.trace(K))
+        # The smallest number serves where all values are 0: then all coordinates are.
+        jitter = max(float(np.finfo(np.float64).eps) * trace, np.finfo(np.float64).tiny)
+        for _ in range(_RAISES):
+            factor = np.array(K, dtype=np.float64, order="C")
+            factor[np.diag_indices_from(factor)] += jitter
+            if not lapack.factor_cholesky(factor):
+                return cls(factor, jitter)
+            jitter *= 10.0
+        raise IndefiniteKernelError(
+            f"the kernel matrix of the {len(K)} landmarks has a negative eigenvalue, beyond rounding: raising its "
+            f"diagonal by {jitter / 10:.2g} is not enough. An approximation by landmarks needs a positive kernel."
+        )
+
+    def coefficients(self, gamma: Matrix) -> Matrix:
+        """``L^-T gamma``, the coefficients of landmarks for coordinates, (m, k)."""
+        rows = np.array(gamma.T, dtype=np.float64, order="C")
+        lapack.solve_triangle(self.factor, rows, transposed=True)
+        return rows.T
+
+    def coordinates(self, beta: Matrix) -> Matrix:
+        """``L^T beta``, the coordinates for coefficients, (m, k)."""
+        rows = np.array(beta.T, dtype=np.float64, order="C")
+        lapack.multiply_triangle(self.factor, rows, transposed=True)
+        return rows.T
+
+    def pull(self, products: Matrix) -> Matrix:
+        """``L^-1 v``: a gradient by coordinates from one by coefficients, (m, k)."""
+        rows = np.array(products.T, dtype=np.float64, order="C")
+        lapack.solve_triangle(self.factor, rows)
+        return rows.T
+
+    def features(self, K: Matrix) -> Matrix:
+        """``K L^-T``, in place: the features of rows from their kernel values with the landmarks, (s, m)."""
+        lapack.solve_triangle(self.factor, K)
+        return K

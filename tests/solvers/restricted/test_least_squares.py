@@ -1,0 +1,200 @@
+"""Least squares over landmarks: against the normal equations, the exact learner, and its own bound of the gap."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mercer import config
+from mercer._errors import DataError, IndefiniteKernelError, ParameterError
+from mercer.gram import Gram, PrecomputedGram
+from mercer.kernels import RBF, Linear, Spectrum
+from mercer.solvers.restricted.least_squares import RestrictedCG, RestrictedLeastSquares
+from mercer.solvers.restricted.passes import StoredRows
+from mercer.solvers.restricted.whitening import Whitening
+from mercer.solvers.solution import Status
+
+KERNEL = RBF(1.5)
+
+
+def problem(n=700, m=60, d=3, alphas=(1e-2, 3.0), dtype=np.float64, weighted=True, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)).astype(dtype)
+    Y = np.column_stack([np.sin(2 * X).sum(axis=1), X[:, 0] * X[:, 1]]) + 0.1 * rng.normal(size=(n, 2))
+    weights = rng.uniform(0.2, 3.0, n) if weighted else np.ones(n)
+    Z = X[rng.choice(n, m, replace=False)]
+    K = KERNEL(Z.astype(np.float64))
+    rows = StoredRows(Gram(KERNEL, X, Z, dtype=np.float64), Y, weights)
+    return RestrictedLeastSquares(rows, Whitening.of(K), np.array(alphas)), K
+
+
+def parts(stated):
+    rows = stated.rows
+    return np.asarray(rows.gram.astype(np.float64).block()), rows.targets, rows.weights
+
+
+def naive(stated, K_mm):
+    """The solution by features ``K_nm L^-T`` and dense linear algebra, one target at a time."""
+    K, Y, w = parts(stated)
+    L = np.linalg.cholesky(K_mm + stated.white.jitter * np.eye(len(K_mm)))
+    features = np.linalg.solve(L, K.T).T
+    gammas = [
+        np.linalg.solve(features.T @ (w[:, None] * features) + a * np.eye(len(L)), features.T @ (w * y))
+        for a, y in zip(stated.alphas, Y.T, strict=True)
+    ]
+    return features, np.column_stack(gammas)
+
+
+def objectives(stated, features, gamma):
+    _, Y, w = parts(stated)
+    left = Y - features @ gamma
+    return (w[:, None] * left**2).sum(axis=0) + stated.alphas * (gamma**2).sum(axis=0)
+
+
+@pytest.mark.parametrize("alphas", [(1e-2, 3.0), (0.5, 0.5), (1e-8, 1e8)])
+@pytest.mark.parametrize("n, m", [(700, 60), (40, 40), (3000, 5), (1, 1), (64, 64)])
+def test_equals_the_normal_equations(n, m, alphas):
+    stated, K_mm = problem(n, m, alphas=alphas)
+    solution = RestrictedCG(1e-12).solve(stated)
+    features, gamma = naive(stated, K_mm)
+    least = objectives(stated, features, gamma)
+    found = objectives(stated, features, stated.white.coordinates(solution.value))
+    np.testing.assert_allclose(found, least, rtol=1e-7)
+    np.testing.assert_allclose(
+        parts(stated)[0] @ solution.value, features @ gamma, atol=1e-4 * np.abs(stated.rows.targets).max()
+    )
+
+
+def test_with_all_rows_as_landmarks_it_is_the_exact_solution():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(300, 4)), rng.normal(size=(300, 1))
+    K = KERNEL(X)
+    stated = RestrictedLeastSquares(StoredRows(Gram(KERNEL, X, X), y, np.ones(300)), Whitening.of(K), np.array([0.1]))
+    solution = RestrictedCG(1e-12).solve(stated)
+    exact = np.linalg.solve(K + 0.1 * np.eye(300), y)
+    np.testing.assert_allclose(K @ solution.value, K @ exact, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_gap_bounds_what_can_be_won(seed):
+    rng = np.random.default_rng(100 + seed)
+    n, m = int(rng.integers(100, 900)), int(rng.integers(5, 100))
+    stated, K_mm = problem(n, m, alphas=tuple(10.0 ** rng.uniform(-5, 2, 2)), seed=seed)
+    features, gamma = naive(stated, K_mm)
+    least = objectives(stated, features, gamma).sum()
+    for limit in (2, 3, 5, 100):
+        certificate = RestrictedCG(1e-9, limit).solve(stated).certificate
+        assert certificate.dual <= least * (1 + 1e-9) and certificate.primal >= least * (1 - 1e-9)
+        assert certificate.iterations <= max(limit, 2)
+
+
+def test_a_pass_limit_is_kept_and_said():
+    stated, _ = problem(20_000, 200, alphas=(1e-5, 1e-5))
+    solution = RestrictedCG(1e-10, 4).solve(stated)
+    assert solution.status is Status.iteration_limit and solution.certificate.iterations <= 4
+
+
+def test_going_on_from_a_solution_takes_no_more_steps():
+    stated, _ = problem()
+    first = RestrictedCG(1e-8).solve(stated)
+    again = RestrictedCG(1e-8).solve(stated, first.state.gamma)
+    assert again.certificate.iterations == 2
+    np.testing.assert_array_equal(again.state.gamma, first.state.gamma)
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 1.0])
+def test_rows_in_single_precision_have_the_same_answer(alpha):
+    single, _ = problem(3000, 100, dtype=np.float32, alphas=(alpha, alpha))
+    double, _ = problem(3000, 100, dtype=np.float64, alphas=(alpha, alpha))
+    a, b = (RestrictedCG().solve(stated) for stated in (single, double))
+    assert a.status is Status.converged
+    assert a.certificate.primal == pytest.approx(b.certificate.primal, rel=1e-4)
+
+
+class InDouble(StoredRows):
+    def single(self):
+        return None
+
+
+def test_steps_in_single_precision_end_where_those_in_double_do():
+    stated, _ = problem(4000, 300, alphas=(1e-4, 1e-4))
+    rows = stated.rows
+    double = RestrictedLeastSquares(InDouble(rows.gram, rows.targets, rows.weights), stated.white, stated.alphas)
+    a, b = RestrictedCG().solve(stated), RestrictedCG().solve(double)
+    assert a.status is b.status is Status.converged
+    assert a.certificate.primal == pytest.approx(b.certificate.primal, rel=2e-6)
+
+
+def test_values_beyond_single_precision():
+    rng = np.random.default_rng(0)
+    X = 1e25 * rng.normal(size=(300, 2))
+    y = X[:, :1] / 1e25
+    K = Linear()(X[:10])
+    rows = StoredRows(Gram(Linear(), X, X[:10]), y, np.ones(300))
+    solution = RestrictedCG().solve(RestrictedLeastSquares(rows, Whitening.of(K), np.array([1e48])))
+    np.testing.assert_allclose(X @ (X[:10].T @ solution.value), y, atol=0.02)
+
+
+def test_repeated_landmarks_do_no_harm():
+    stated, K_mm = problem(500, 30)
+    rows = stated.rows
+    positions = np.r_[np.arange(30), np.arange(30)]
+    gram, K = rows.gram.restrict(None, positions), K_mm[np.ix_(positions, positions)]
+    twice = RestrictedLeastSquares(StoredRows(gram, rows.targets, rows.weights), Whitening.of(K), stated.alphas)
+    once, doubled = RestrictedCG(1e-10).solve(stated), RestrictedCG(1e-10).solve(twice)
+    assert doubled.certificate.primal == pytest.approx(once.certificate.primal, rel=1e-6)
+
+
+def test_the_bits_do_not_depend_on_threads():
+    stated, _ = problem(2000, 80)
+    values = []
+    for jobs in (1, 2, 5):
+        with config(n_jobs=jobs):
+            values.append(RestrictedCG().solve(stated).value)
+    np.testing.assert_array_equal(values[0], values[1])
+    np.testing.assert_array_equal(values[0], values[2])
+
+
+def test_objects_and_stored_matrices():
+    words = ["gram", "gramme", "green", "anagram", "grammar", "ram"] * 5
+    y = np.array([[len(word)] for word in words], dtype=float)
+    gram = Gram(Spectrum(2), words, words[:5])
+    white = Whitening.of(Spectrum(2)(words[:5]))
+    lazily = RestrictedCG(1e-10).solve(RestrictedLeastSquares(StoredRows(gram, y, np.ones(30)), white, np.ones(1)))
+    stored = PrecomputedGram(gram.dense(), symmetric=False)
+    kept = RestrictedCG(1e-10).solve(RestrictedLeastSquares(StoredRows(stored, y, np.ones(30)), white, np.ones(1)))
+    np.testing.assert_allclose(lazily.value, kept.value, atol=1e-12)
+
+
+def test_zero_targets_and_a_kernel_of_zeros():
+    X = np.zeros((20, 2))
+    white = Whitening.of(Linear()(X[:3]))
+    rows = StoredRows(Gram(Linear(), X, X[:3]), np.ones((20, 1)), np.ones(20))
+    solution = RestrictedCG().solve(RestrictedLeastSquares(rows, white, np.ones(1)))
+    assert not (X @ X[:3].T @ solution.value).any() and solution.certificate.primal == 20.0
+    stated, _ = problem()
+    nothing = RestrictedLeastSquares(
+        StoredRows(stated.rows.gram, np.zeros((700, 2)), np.ones(700)), stated.white, stated.alphas
+    )
+    assert not RestrictedCG().solve(nothing).value.any()
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-6, 1e6, 1e150])
+def test_units_of_the_targets_do_not_matter(scale):
+    stated, _ = problem()
+    rows = stated.rows
+    scaled = RestrictedLeastSquares(
+        StoredRows(rows.gram, scale * rows.targets, rows.weights), stated.white, stated.alphas
+    )
+    one, other = RestrictedCG().solve(stated), RestrictedCG().solve(scaled)
+    np.testing.assert_allclose(other.value, scale * one.value, rtol=1e-6, atol=1e-9 * scale * np.abs(one.value).max())
+
+
+def test_an_indefinite_matrix_and_wrong_shapes_are_refused():
+    with pytest.raises(IndefiniteKernelError, match="2 landmarks has a negative eigenvalue"):
+        Whitening.of(np.array([[1.0, 2.0], [2.0, 1.0]]))
+    stated, _ = problem()
+    with pytest.raises(DataError, match="penalties"):
+        RestrictedLeastSquares(stated.rows, stated.white, np.ones(3))
+    with pytest.raises(ParameterError, match="alpha > 0"):
+        RestrictedLeastSquares(stated.rows, stated.white, np.array([1.0, 0.0]))

@@ -1,0 +1,154 @@
+"""Any loss over landmarks: against dense minimisation on explicit features, exact learners, and its own gap."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from mercer import SVC, SVR, config
+from mercer.gram import Gram
+from mercer.kernels import RBF
+from mercer.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Quantile, SquaredHinge
+from mercer.solvers.restricted.criteria import Envelope, Smooth, SoftmaxCriterion
+from mercer.solvers.restricted.newton import RestrictedNewton, RestrictedRisk
+from mercer.solvers.restricted.passes import StoredRows
+from mercer.solvers.restricted.whitening import Whitening
+from mercer.solvers.solution import Status
+
+KERNEL = RBF(1.5)
+
+
+def rows_of(y, m=40, seed=0):
+    rng = np.random.default_rng(seed)
+    n = len(y)
+    X = rng.normal(size=(n, 3))
+    weights = rng.uniform(0.3, 2.0, n)
+    Z = X[:m]
+    return X, StoredRows(Gram(KERNEL, X, Z), y, weights), Whitening.of(KERNEL(Z))
+
+
+def signs(n=500, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return np.where(X[:, :1] * X[:, 1:2] + 0.3 * rng.normal(size=(n, 1)) > 0, 1.0, -1.0)
+
+
+def numbers(n=500, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return 5.0 + np.sin(2 * X).sum(axis=1, keepdims=True) + 0.2 * rng.normal(size=(n, 1))
+
+
+def least(problem, loss):
+    """The least objective, by quasi-Newton steps on explicit features."""
+    rows, white = problem.rows, problem.white
+    features = white.features(np.array(rows.gram.block(), dtype=float, order="C"))
+    if problem.intercept:
+        features = np.column_stack([features, np.ones(len(features))])
+    y, w, penalties = rows.targets[:, 0], rows.weights, problem.penalties[:, 0]
+
+    def objective(g):
+        f = features @ g
+        value = w @ loss.value(y, f) + 0.5 * (penalties * g) @ g
+        return value, features.T @ (w * loss.gradient(y, f)) + penalties * g
+
+    found = minimize(objective, np.zeros(features.shape[1]), jac=True, method="BFGS", options={"gtol": 1e-9})
+    return found.fun
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("alpha", [1e-3, 0.1, 10.0])
+@pytest.mark.parametrize("loss", [Logistic(), SquaredHinge(), Huber(0.5)])
+def test_smooth_losses(loss, alpha, intercept):
+    y = numbers() if loss.targets == "numbers" else signs()
+    _, rows, white = rows_of(y)
+    criterion = Envelope(loss, 32.0, 0.0) if isinstance(loss, Huber) else Smooth(loss)
+    problem = RestrictedRisk(rows, white, criterion, alpha, intercept=intercept)
+    solution = RestrictedNewton(1e-8).solve(problem)
+    best = least(problem, loss)
+    assert solution.status is Status.converged
+    assert solution.certificate.primal == pytest.approx(best, rel=1e-6)
+    # The sum of the multipliers is 0 up to rounding, so that the dual value is a bound.
+    assert solution.certificate.dual <= best * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(
+    "loss, width", [(Hinge(), 4.0), (EpsilonInsensitive(0.1), 16.0), (Quantile(0.8), 64.0), (Quantile(0.5), 32.0)]
+)
+def test_piecewise_linear_losses(loss, width, intercept):
+    y = signs() if loss.targets == "signs" else numbers()
+    _, rows, white = rows_of(y)
+    problem = RestrictedRisk(rows, white, Envelope(loss, width, 1e-7), 0.5, intercept=intercept)
+    solution = RestrictedNewton(1e-5).solve(problem)
+    certificate = solution.certificate
+    assert solution.status is Status.converged and 0 <= certificate.relative_gap <= 1e-5
+    # Of a linear program's kind: the bound from below, against what many subgradient-free steps reach from above.
+    assert certificate.primal <= least(replace_criterion(problem), loss) * (1 + 1e-5)
+
+
+def replace_criterion(problem):
+    return RestrictedRisk(problem.rows, problem.white, problem.criterion, problem.alpha, 1, problem.intercept)
+
+
+def test_classes_by_softmax():
+    rng = np.random.default_rng(0)
+    n, k, m = 400, 3, 30
+    X = rng.normal(size=(n, 3))
+    labels = np.digitize(X[:, 0] + X[:, 1] ** 2, [0.0, 1.5])
+    y = np.eye(k)[labels]
+    rows = StoredRows(Gram(KERNEL, X, X[:m]), y, np.ones(n))
+    white = Whitening.of(KERNEL(X[:m]))
+    problem = RestrictedRisk(rows, white, SoftmaxCriterion(), 0.3, outputs=k)
+    solution = RestrictedNewton(1e-8).solve(problem)
+    features = np.column_stack([white.features(KERNEL(X, X[:m])), np.ones(n)])
+
+    def objective(g):
+        G = g.reshape(m + 1, k)
+        F = features @ G
+        p = np.exp(F - logsumexp(F, axis=1, keepdims=True))
+        value = (logsumexp(F, axis=1) - (y * F).sum(axis=1)).sum() + 0.15 * (G[:m] ** 2).sum()
+        slope = features.T @ (p - y)
+        slope[:m] += 0.3 * G[:m]
+        return value, slope.ravel()
+
+    found = minimize(objective, np.zeros((m + 1) * k), jac=True, method="BFGS", options={"gtol": 1e-8})
+    assert solution.certificate.primal == pytest.approx(found.fun, rel=1e-6)
+
+
+def test_with_all_rows_as_landmarks_it_is_the_support_vector_machine():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(150, 3))
+    y = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
+    K = KERNEL(X)
+    rows = StoredRows(Gram(KERNEL, X, X), y[:, None], np.ones(150))
+    problem = RestrictedRisk(rows, Whitening.of(K), Envelope(Hinge(), 4.0, 1e-6), 1 / 10.0)
+    solution = RestrictedNewton(1e-4).solve(problem)
+    exact = SVC(C=10.0, kernel=KERNEL, tol=1e-6).fit(X, y)
+    values = K @ solution.value[:-1, 0] + solution.value[-1, 0]
+    assert np.mean(np.sign(values) == exact.predict(X)) > 0.99
+    assert solution.certificate.primal * 10 == pytest.approx(exact.certificate_.primal, rel=1e-3)
+    targets = np.sin(X).sum(axis=1)
+    rows = StoredRows(Gram(KERNEL, X, X), targets[:, None], np.ones(150))
+    problem = RestrictedRisk(rows, Whitening.of(K), Envelope(EpsilonInsensitive(0.1), 4.0, 1e-6), 1.0)
+    solution = RestrictedNewton(1e-4).solve(problem)
+    exact = SVR(C=1.0, epsilon=0.1, kernel=KERNEL, tol=1e-6).fit(X, targets)
+    assert solution.certificate.primal == pytest.approx(exact.certificate_.primal, rel=1e-3)
+
+
+def test_the_bits_do_not_depend_on_threads():
+    _, rows, white = rows_of(signs(2000), 60)
+    values = []
+    for jobs in (1, 3):
+        with config(n_jobs=jobs):
+            problem = RestrictedRisk(rows, white, Smooth(Logistic()), 0.1)
+            values.append(RestrictedNewton().solve(problem).value)
+    np.testing.assert_array_equal(values[0], values[1])
+
+
+def test_a_pass_limit_is_kept_and_said():
+    _, rows, white = rows_of(signs())
+    solution = RestrictedNewton(1e-12, 5).solve(RestrictedRisk(rows, white, Smooth(Logistic()), 1e-4))
+    assert solution.status is Status.iteration_limit and solution.certificate.iterations <= 5 + 2
