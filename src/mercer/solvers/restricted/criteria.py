@@ -12,7 +12,6 @@ from mercer._types import Matrix, Vector
 from mercer.losses import Loss
 from mercer.losses.softmax import Softmax
 
-
 # Each envelope is so many times closer than the one before.
 _CLOSER = 4.0
 # Of a smooth loss with curvatures of about 1, the envelope of this width is nearly the loss.

@@ -172,10 +172,11 @@ class _Multipliers:
 class RestrictedNewton:
     r"""Newton's method on the coordinates in which the norm is the Euclidean length.
 
-    The multipliers :math:`u_i = \ell'(y_i, f_i)` are a solution of the dual problem
-    :math:`\max_u -\sum_i w_i \ell^*(y_i, u_i) - \|\sum_i w_i u_i \varphi_i\|^2 / (2 \alpha)`, so that each pass over the
-    rows has a gap. With an offset they must have the sum 0, and those of one sign are shrunk to that end. A piecewise linear loss is replaced by envelopes, each
-    closer than the last, whose slopes are those of the loss.
+    With the features :math:`\varphi_i` of row i, the multipliers :math:`u_i = \ell'(y_i, f_i)` are a solution of the
+    dual problem :math:`\max_u -\sum_i w_i \ell^*(y_i, u_i) - \|\sum_i w_i u_i \varphi_i\|^2 / (2 \alpha)`, so that
+    each pass over the rows has a gap. With an offset they must have the sum 0, and those of one sign are shrunk to that
+    end. A piecewise linear loss is replaced by envelopes, each closer than the last, whose slopes are those of the
+    loss.
 
     Parameters
     ----------
