@@ -15,7 +15,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import ParameterError
+from mercer._errors import MemoryBudgetError, ParameterError
 from mercer._registered import CommandLine
 from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
@@ -26,7 +26,7 @@ from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.left_out_baseline import warn_if_ridge_is_worse, warn_if_ridge_is_worse_on_own_rows
-from mercer.estimators.shared.parameters import require_flags
+from mercer.estimators.shared.parameters import require_choice, require_flags, require_positive
 from mercer.estimators.shared.penalties import check_penalties, choices_of, criterion_of, penalties_of
 from mercer.estimators.shared.repeated import warn_of_repeated_rows
 from mercer.estimators.shared.restricted import RESTRICTED, require_approximation, ridge_on_landmarks
@@ -42,6 +42,7 @@ from mercer.solvers import evaluate
 from mercer.solvers.gaussian.search import Search, warn_of_bounds
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.choose_penalty import reduce_and_choose
+from mercer.solvers.linear.iterative import KernelCG
 from mercer.solvers.linear.leave_one_out import leave_one_out
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState
 from mercer.solvers.linear.penalty_curves import PenaltyCurves, default_penalties, trace
@@ -90,6 +91,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         stationary point of :math:`\sum_i w_i (y_i - (Kc)_i)^2 + \alpha\, c^\top K c` and not its minimum, and warns;
         True does so silently; False raises an error. A precomputed matrix or a function is checked for this; if
         this is True, it counts as indefinite.
+    solver : {"auto", "cholesky", "cg"}, default="auto"
+        How the system is solved for given penalties. ``"cholesky"`` factors the kernel matrix, which the memory budget
+        must have room for. ``"cg"`` takes products with the matrix, whose entries are computed anew for each, until the
+        residual is at most ``tol`` times the targets; a factor of low rank serves as preconditioner. ``"auto"`` factors
+        the matrix if it fits, and else takes products; ``factorization_`` and ``certificate_.storage`` say which.
     approximation : {None, "nystroem"}, default=None
         ``"nystroem"`` restricts f to the span of few rows, the landmarks: :math:`f(x) = \sum_j c_j k(x, z_j)`. Time is
         then linear in the number of rows, and no matrix of rows and landmarks is kept. It needs a positive kernel and
@@ -99,7 +105,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     landmarks : {"rpcholesky", "leverage", "kmeans", "uniform"} or rows of the kind of X, default="rpcholesky"
         How landmarks are chosen, as for :class:`mercer.maps.NystroemMap`, or the landmarks themselves.
     tol : float, default=1e-6
-        With an approximation: the largest gap of the objective over the landmarks, as a share of it.
+        With an approximation: the largest gap of the objective over the landmarks, as a share of it. For products with
+        the kernel matrix: the largest residual, as a share of the targets.
     random_state : int, RandomState or None, default=None
         Seed of the choice of landmarks.
     n_jobs : int, optional
@@ -139,7 +146,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     factorization_ : str
         How the system was solved: ``"low rank"``, ``"float32 Cholesky, refined"``, ``"float64 Cholesky"``,
         ``"least squares"``, ``"float64 LDL^T"`` or, if ``alpha`` is a criterion, ``"float64 band Cholesky"`` or
-        ``"float32 band Cholesky, refined"``; in a search over alpha, also ``"conjugate gradients"``; with an
+        ``"float32 band Cholesky, refined"``; by products with the kernel matrix, ``"conjugate gradients"``; with an
         approximation, ``"conjugate gradients over landmarks"``.
     certificate_ : Certificate
         Objectives (sums over the targets), the relative residual of the linear system, time and memory.
@@ -241,6 +248,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         alphas: Any = None,
         alpha_per_target: bool = False,
         allow_indefinite: bool | str = "warn",
+        solver: str = "auto",
         approximation: str | None = None,
         n_landmarks: int = 1000,
         landmarks: Any = "rpcholesky",
@@ -257,6 +265,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.alphas = alphas
         self.alpha_per_target = alpha_per_target
         self.allow_indefinite = allow_indefinite
+        self.solver = solver
         self.approximation = approximation
         self.n_landmarks = n_landmarks
         self.landmarks = landmarks
@@ -281,19 +290,42 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             If the data or a parameter cannot be used, or the problem exceeds the memory budget; see the messages.
         """
         require_flags(self, "alpha_per_target")
+        require_choice(self, "solver", ("auto", "cholesky", "cg"))
+        require_positive(self, "tol")
         if require_approximation(self):
             return self._fit_on_landmarks(X, y, sample_weight)
         criterion, alphas = criterion_of(self.alpha), choices_of(self.alpha, self.alphas)
         self._check_search()
+        if self.solver == "cg" and criterion is not None:
+            raise ParameterError(
+                f"solver='cg' solves for given penalties, and alpha={self.alpha!r} is to be chosen; pass numbers, or "
+                "another solver."
+            )
         rows, system = self._state_problem(X, y, sample_weight)
         if (criterion == "loo" or self.learns_kernel) and not self._is_precomputed:
             warn_of_repeated_rows("KernelRidge", self.X_fit_, self.y_fit_, rows)
         if criterion is not None:
             return self._choose(rows, system, criterion, alphas)
-        alpha, solution = np.array(system.shifts), cholesky.solve(system, n_jobs=self.n_jobs)
+        alpha, solution = np.array(system.shifts), self._solve(system)
         self._take(rows, solution, alpha if np.ndim(self.alpha) else alpha[:1])
         warn_if_ridge_is_worse("KernelRidge", system, solution.value, None, n_jobs=self.n_jobs)
         return self
+
+    def _solve(self, system: LinearSystem) -> Solution[Vector, LinearSystemState]:
+        """Solve for given penalties, as ``solver`` says."""
+        able = system.convex and bool((np.asarray(system.shifts) > 0).all())
+        if self.solver == "cg" and not able:
+            raise ParameterError(
+                "solver='cg' needs a positive semi-definite kernel and alpha above 0; pass solver='cholesky', or change "
+                f"alpha={self.alpha!r} or kernel={self.kernel!r}."
+            )
+        if self.solver != "cg":
+            try:
+                return cholesky.solve(system, n_jobs=self.n_jobs)
+            except MemoryBudgetError:
+                if self.solver == "cholesky" or not able:
+                    raise
+        return KernelCG(self.tol).solve(system, n_jobs=self.n_jobs)
 
     def _fit_on_landmarks(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         """Fit a function over landmarks alone."""
