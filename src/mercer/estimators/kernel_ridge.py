@@ -316,8 +316,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         able = system.convex and bool((np.asarray(system.shifts) > 0).all())
         if self.solver == "cg" and not able:
             raise ParameterError(
-                "solver='cg' needs a positive semi-definite kernel and alpha above 0; pass solver='cholesky', or change "
-                f"alpha={self.alpha!r} or kernel={self.kernel!r}."
+                f"solver='cg' needs a positive semi-definite kernel and alpha above 0, but kernel is {self.kernel!r} and "
+                f"alpha is {self.alpha!r}; change these, or pass solver='cholesky'."
             )
         if self.solver != "cg":
             try:
