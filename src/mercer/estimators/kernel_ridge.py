@@ -316,8 +316,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         able = system.convex and bool((np.asarray(system.shifts) > 0).all())
         if self.solver == "cg" and not able:
             raise ParameterError(
-                f"solver='cg' needs a positive semi-definite kernel and alpha above 0, but kernel is {self.kernel!r} and "
-                f"alpha is {self.alpha!r}; change these, or pass solver='cholesky'."
+                f"solver='cg' needs a positive semi-definite kernel and alpha above 0, but kernel is {self.kernel!r} "
+                f"and alpha is {self.alpha!r}; change these, or pass solver='cholesky'."
             )
         if self.solver != "cg":
             try:
