@@ -80,8 +80,8 @@ class StoredRows:
         return found
 
     def single(self) -> StoredRows | None:
-        """The same rows with kernel values in float32; None for values that are stored, or cost more than a product."""
-        if self.gram.dtype == np.float32 or self.gram.expensive or self.gram.stored_array() is not None:
+        """The same rows with kernel values in float32; None for values that are stored."""
+        if self.gram.dtype == np.float32 or self.gram.stored_array() is not None:
             return None
         with np.errstate(over="ignore", invalid="ignore"):
             return replace(self, gram=self.gram.astype(np.float32))

@@ -1,0 +1,133 @@
+"""A file of the answers of passes, from which the same work goes on after an interruption and ends with the same bits."""
+
+from __future__ import annotations
+
+import json
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from mercer._errors import DataError
+from mercer._types import Matrix, Vector
+from mercer.engine.drafts import written_in_one_stroke
+
+_KIND, _VERSION = "mercer checkpoint", 1
+# Sums in the middle of a pass are written at most this often, in seconds.
+_EVERY = 5.0
+
+
+class Journal:
+    """Answers of passes, in the order in which a solver asks for them.
+
+    A solver is deterministic: with the same answers it takes the same steps. So the answers are all that is kept, and
+    what follows from them is computed again. The file is written anew after each pass, and in the middle of long ones,
+    in one stroke.
+
+    Parameters
+    ----------
+    path : str or Path
+    identity : str
+        What the work depends on: the data, the kernel, the landmarks, parameters and versions. A file of other work is
+        an error.
+
+    Raises
+    ------
+    DataError
+        If the file is no checkpoint, is damaged, or belongs to other work.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "run.checkpoint"
+    >>> Journal(path, "a fit").keep(np.ones((2, 1)), np.zeros(1))
+    >>> again = Journal(path, "a fit")
+    >>> again.recall()[0].ravel().tolist(), again.recall()
+    ([1.0, 1.0], None)
+    """
+
+    def __init__(self, path: str | Path, identity: str) -> None:
+        self.path, self.identity = Path(path), identity
+        self._answers: list[tuple[Matrix, Vector]] = []
+        self._partial: tuple[int, Matrix, Vector] | None = None
+        self._next, self._written = 0, time.monotonic()
+        if self.path.exists():
+            self._load()
+
+    @property
+    def passes(self) -> int:
+        """How many passes are known."""
+        return len(self._answers)
+
+    def recall(self) -> tuple[Matrix, Vector] | None:
+        """The answer of the next pass, if it is known."""
+        if self._next >= len(self._answers):
+            return None
+        self._next += 1
+        products, sums = self._answers[self._next - 1]
+        return products.copy(), sums.copy()
+
+    def begun(self) -> tuple[int, Matrix, Vector] | None:
+        """How many blocks of the next pass were summed, and their sums."""
+        partial, self._partial = self._partial, None
+        return partial
+
+    def note(self, blocks: int, products: Matrix, sums: Vector) -> None:
+        """Keep the sums of the first blocks of a pass, if the last ones were written some seconds ago."""
+        if time.monotonic() - self._written >= _EVERY:
+            self._write((blocks, products, sums))
+
+    def keep(self, products: Matrix, sums: Vector) -> None:
+        """Keep the answer of a pass."""
+        self._answers.append((products.copy(), sums.copy()))
+        self._next = len(self._answers)
+        self._write(None)
+
+    def remove(self) -> None:
+        """Remove the file, when the work is done."""
+        self.path.unlink(missing_ok=True)
+
+    def _write(self, partial: tuple[int, Matrix, Vector] | None) -> None:
+        header = {
+            "kind": _KIND,
+            "version": _VERSION,
+            "identity": self.identity,
+            "answers": len(self._answers),
+            "blocks": 0 if partial is None else partial[0],
+        }
+        arrays = {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)}
+        pairs = self._answers if partial is None else [*self._answers, partial[1:]]
+        for number, (products, sums) in enumerate(pairs):
+            arrays[f"products{number}"], arrays[f"sums{number}"] = products, sums
+        with written_in_one_stroke(self.path) as (file, _):
+            np.savez(file, allow_pickle=False, **arrays)
+        self._written = time.monotonic()
+
+    def _load(self) -> None:
+        try:
+            with np.load(self.path, allow_pickle=False) as stored:
+                header = json.loads(stored["header"].tobytes())
+                if header["kind"] != _KIND or header["version"] != _VERSION:
+                    raise DataError(f"{self.path} is no checkpoint of this version of Mercer; choose another file.")
+                if header["identity"] != self.identity:
+                    raise DataError(
+                        f"{self.path} is the checkpoint of another fit: its data, kernel, landmarks or parameters are "
+                        "not those of this one. Choose another file, or remove it."
+                    )
+                pairs = [_pair(stored, number) for number in range(int(header["answers"]))]
+                blocks = int(header["blocks"])
+                if blocks:
+                    self._partial = (blocks, *_pair(stored, len(pairs)))
+                self._answers = pairs
+        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            raise DataError(
+                f"{self.path} cannot be read as a checkpoint ({error}); choose another file, or remove it."
+            ) from error
+
+
+def _pair(stored: np.lib.npyio.NpzFile, number: int) -> tuple[Matrix, Vector]:
+    products, sums = stored[f"products{number}"], stored[f"sums{number}"]
+    if products.dtype != np.float64 or products.ndim != 2 or sums.dtype != np.float64 or sums.ndim != 1:
+        raise ValueError("its arrays have other types or shapes")
+    return products, sums

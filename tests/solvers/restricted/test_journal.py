@@ -1,0 +1,119 @@
+"""Passes over blocks, and work that goes on after an interruption with the same bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mercer._errors import DataError
+from mercer.gram import Gram
+from mercer.kernels import RBF
+from mercer.losses import Hinge, Logistic
+from mercer.solvers.restricted.blocked import BlockedRows
+from mercer.solvers.restricted.criteria import Envelope, Smooth
+from mercer.solvers.restricted.journal import Journal
+from mercer.solvers.restricted.least_squares import RestrictedCG, RestrictedLeastSquares
+from mercer.solvers.restricted.newton import RestrictedNewton, RestrictedRisk
+from mercer.solvers.restricted.passes import StoredRows
+from mercer.solvers.restricted.whitening import Whitening
+
+KERNEL = RBF(1.5)
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(500, 3))
+Y = np.where(X[:, :1] * X[:, 1:2] > 0, 1.0, -1.0)
+WEIGHTS = RNG.uniform(0.5, 2.0, len(X))
+Z = X[:20]
+WHITE = Whitening.of(KERNEL(Z))
+WHOLE = StoredRows(Gram(KERNEL, X, Z), Y, WEIGHTS)
+
+
+class Stopped(Exception):
+    pass
+
+
+def blocked(memory=None, size=200, after=None):
+    """The rows in blocks; reading raises after some of them."""
+    count = [0]
+
+    def read(first):
+        for start in range(first * size, len(X), size):
+            part = slice(start, min(start + size, len(X)))
+            count[0] += 1
+            if after is not None and count[0] > after:
+                raise Stopped
+            yield StoredRows(Gram(KERNEL, X[part], Z), Y[part], WEIGHTS[part])
+
+    rows = BlockedRows((len(X), len(Z), 1), read, WHOLE.sample, memory)
+    return rows, count
+
+
+def solutions(rows):
+    yield RestrictedCG(1e-9).solve(RestrictedLeastSquares(rows, WHITE, np.array([0.1])))
+
+
+def smooth(rows):
+    yield RestrictedNewton(1e-6).solve(RestrictedRisk(rows, WHITE, Smooth(Logistic()), 0.1))
+
+
+def hinge(rows):
+    yield RestrictedNewton(1e-2).solve(RestrictedRisk(rows, WHITE, Envelope(Hinge(), 4.0, 1e-6), 0.1))
+
+
+WORK = [solutions, smooth, hinge]
+
+
+@pytest.mark.parametrize("work", WORK)
+def test_blocks_have_the_answer_of_all_rows_at_once(work):
+    (whole,), (parts,) = work(WHOLE), work(blocked()[0])
+    assert parts.certificate.primal == pytest.approx(whole.certificate.primal, rel=1e-2)
+
+
+@pytest.mark.parametrize("work, after", [(solutions, 1), (solutions, 4), (smooth, 13), (hinge, 100)])
+def test_after_an_interruption_the_bits_are_the_same(tmp_path, monkeypatch, work, after):
+    monkeypatch.setattr("mercer.solvers.restricted.journal._EVERY", 0.0)
+    (expected,) = work(blocked()[0])
+    path = tmp_path / "run.checkpoint"
+    rounds, read = 0, 0
+    while True:
+        rows, count = blocked(Journal(path, "work"), after=after)
+        try:
+            (found,) = work(rows)
+        except Stopped:
+            rounds, read = rounds + 1, read + count[0] - 1
+            continue
+        break
+    np.testing.assert_array_equal(found.value, expected.value)
+    # Nothing was read twice.
+    whole, counted = blocked()
+    list(work(whole))
+    assert read + count[0] == counted[0] and rounds == (counted[0] - 1) // after
+
+
+def test_files_of_other_work_and_damaged_ones_are_refused(tmp_path):
+    path = tmp_path / "run.checkpoint"
+    Journal(path, "one").keep(np.ones((2, 1)), np.zeros(1))
+    with pytest.raises(DataError, match="checkpoint of another fit"):
+        Journal(path, "two")
+    data = path.read_bytes()
+    for damaged in (data[: len(data) // 2], b"", b"text", data[:100] + b"\0" * 50 + data[150:]):
+        path.write_bytes(damaged)
+        with pytest.raises(DataError, match="cannot be read as a checkpoint"):
+            Journal(path, "one")
+    np.savez(tmp_path / "other.npz", header=np.frombuffer(b'{"kind": "x", "version": 1}', np.uint8))
+    with pytest.raises(DataError, match="is no checkpoint"):
+        Journal(tmp_path / "other.npz", "one")
+
+
+def test_pickled_arrays_are_not_loaded(tmp_path):
+    path = tmp_path / "forged.npz"
+    np.savez(path, header=np.array([{"kind": "mercer checkpoint"}], dtype=object))
+    with pytest.raises(DataError, match="cannot be read"):
+        Journal(path, "one")
+
+
+def test_the_file_is_removed_when_all_is_done(tmp_path):
+    journal = Journal(tmp_path / "run.checkpoint", "one")
+    journal.keep(np.ones((2, 1)), np.zeros(1))
+    assert journal.path.exists() and journal.passes == 1
+    journal.remove()
+    assert not journal.path.exists()
