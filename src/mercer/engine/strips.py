@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 
@@ -80,7 +81,7 @@ def sweep(
     progress = Progress(len(strips), what)
     blocks = spans(m)
 
-    def strip(rows: slice, store: Array, values: Matrix, group: int) -> None:
+    def strip(rows: slice, store: Array, values: Array, group: int) -> None:
         """One strip, in blocks of columns that stay in the cache from their evaluation to their first product."""
         values[...] = 0.0
         parts, start = [], 0
@@ -91,7 +92,7 @@ def sweep(
             values += tile @ V[columns]
             parts.append(tile)
             start += size
-        U, found = visit(rows, values)
+        U, found = visit(rows, cast(Matrix, values))
         sums[group] += found
         U = np.ascontiguousarray(U, dtype=dtype)
         for columns, tile in zip(blocks, parts, strict=True):

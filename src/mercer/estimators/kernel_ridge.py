@@ -213,6 +213,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     shares_matrices = True
     # Computed when asked for.
     _loo_predictions: Vector | None = None
+    # None after a fit on landmarks.
+    y_fit_: Any
+    sample_weight_fit_: Any
     # Of a search that solves for all folds and penalties together.
     _solution: PartSolution | None = None
 
@@ -534,6 +537,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[NDArray[np.intp], LinearSystem]:
         """Check and keep the data; rows with a weight, and the linear system over them."""
+        if self.is_on_landmarks:
+            raise ParameterError(
+                "paths along alpha and certificates of given coefficients are of all rows; pass approximation=None, or "
+                "fit a model for each alpha."
+            )
         X, y = self._check_X_and_numbers(X, y, several=True)
         require_squares(y)
         weights = None if sample_weight is None else check_sample_weight(sample_weight, X)

@@ -167,6 +167,11 @@ class _Rows:
 
     @classmethod
     def of(cls, model: Any, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None) -> _Rows:
+        if model.is_on_landmarks:
+            raise DataError(
+                f"this {type(model).__name__} was fitted with approximation='nystroem' and keeps its landmarks alone; "
+                "use cross-validation (sklearn.model_selection.cross_val_score)."
+            )
         targets = np.asarray(y)
         given: Any = X
         n = given.shape[0] if hasattr(given, "shape") else len(given)

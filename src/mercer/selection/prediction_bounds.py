@@ -84,7 +84,7 @@ def intervals(fitted: Fitted) -> Intervals:
         With the reason.
     """
     model = fitted.model
-    bounds = _BOUNDS.get(type(model))
+    bounds = None if model.is_on_landmarks else _BOUNDS.get(type(model))
     if bounds is None:
         raise NoBoundError(f"no bound of the predictions of {type(model).__name__} is known")
     certificate = model.certificate_

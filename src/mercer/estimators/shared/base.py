@@ -196,7 +196,12 @@ class KernelEstimator(BaseEstimator):
     @property
     def can_share(self) -> bool:
         """Whether a fit with these parameters can use kernel matrices that exist already."""
-        return self.shares_matrices and not self.learns_kernel
+        return self.shares_matrices and not self.learns_kernel and not self.is_on_landmarks
+
+    @property
+    def is_on_landmarks(self) -> bool:
+        """Whether a fit is restricted to functions over landmarks."""
+        return getattr(self, "approximation", None) == "nystroem"
 
     def _warn_if_degenerate(self, X: CheckedRows) -> None:
         """Warn if ``kernel_`` is diagonal or constant on the rows; for functions see ``_is_convex``."""

@@ -12,6 +12,7 @@ from mercer._errors import MercerWarning, ParameterError, warn_user
 from mercer._types import Matrix, Vector
 from mercer.data.seeds import generator
 from mercer.engine import memory
+from mercer.estimators.shared.baseline import no_offset_remedy, warn_if_worse_than_mean
 from mercer.estimators.shared.parameters import require_choice, require_positive, require_whole
 from mercer.gram import Gram
 from mercer.gram.hold import evaluated
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 RESTRICTED = "conjugate gradients over landmarks"
 # A gap of this share of the objective changes predictions by less than a tenth of the residuals.
 _VISIBLE = 1e-2
+# Rows on which a fit is compared with the mean.
+_SAMPLE = 2000
 
 
 def require_approximation(learner: Any) -> bool:
@@ -124,11 +127,20 @@ def ridge_on_landmarks(
     own = np.ones(len(targets)) if weights is None else weights
     problem = RestrictedLeastSquares(parts.rows(targets, own, learner.n_jobs), parts.white, alphas)
     solution = RestrictedCG(learner.tol).solve(problem)
-    _warn_of_gap(type(learner).__name__, solution.certificate, learner.tol)
+    name = type(learner).__name__
+    _warn_of_gap(name, solution.certificate, learner.tol)
+    _warn_if_worse_than_mean(name, problem, solution.value)
     chosen = parts.landmarks
     if chosen.indices is not None:
         chosen = dataclasses.replace(chosen, indices=used[chosen.indices])
     return chosen, solution
+
+
+def _warn_if_worse_than_mean(learner: str, problem: RestrictedLeastSquares, coefficients: Matrix) -> None:
+    """Warn if a function is worse than the mean of the targets, on a sample of the rows of its fit."""
+    K, part = problem.rows.sample(_SAMPLE, np.random.RandomState(0))
+    weights = None if (part.weights == 1.0).all() else part.weights[:, 0]
+    warn_if_worse_than_mean(learner, part.targets, K @ coefficients, weights, no_offset_remedy(part.targets))
 
 
 def _warn_of_gap(learner: str, certificate: Certificate, tol: float) -> None:

@@ -1,4 +1,4 @@
-"""A file of the answers of passes, from which the same work goes on after an interruption and ends with the same bits."""
+"""A file of the answers of passes, from which work goes on after an interruption and ends with the same bits."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import time
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -96,7 +97,7 @@ class Journal:
             "answers": len(self._answers),
             "blocks": 0 if partial is None else partial[0],
         }
-        arrays = {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)}
+        arrays: dict[str, Any] = {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)}
         pairs = self._answers if partial is None else [*self._answers, partial[1:]]
         for number, (products, sums) in enumerate(pairs):
             arrays[f"products{number}"], arrays[f"sums{number}"] = products, sums

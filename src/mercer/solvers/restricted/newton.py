@@ -367,5 +367,4 @@ class _Search:
 
 
 def _inner(V: Matrix, R: Matrix) -> Vector:
-    product: Vector = np.vdot(V, R)
-    return product
+    return np.asarray(np.vdot(V, R))
