@@ -31,7 +31,6 @@ def sweep(
     visit: Visit,
     widths: tuple[int, int],
     n_jobs: int | None = None,
-    what: str = "kernel pass",
 ) -> tuple[Matrix, Vector]:
     """Return ``K^T U`` and sums, with ``U, numbers = visit(rows, K[rows] @ V)`` for strips of rows.
 
@@ -52,8 +51,6 @@ def sweep(
     widths : tuple of int
         Columns of U, and how many numbers are summed.
     n_jobs : int, optional
-    what : str
-        What progress says.
 
     Returns
     -------
@@ -78,7 +75,7 @@ def sweep(
     room = _PARTIAL_BYTES // (8 * max(m * columns_of_U, 1))
     groups = max(1, min(_GROUPS, len(strips), room))
     products, sums = np.zeros((groups, m, columns_of_U)), np.zeros((groups, numbers))
-    progress = Progress(len(strips), what)
+    progress = Progress(len(strips), "kernel pass")
     blocks = spans(m)
 
     def strip(rows: slice, store: Array, values: Array, group: int) -> None:
