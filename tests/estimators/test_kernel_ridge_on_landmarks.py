@@ -14,7 +14,6 @@ from mercer.kernels import RBF, Sigmoid, Spectrum
 from mercer.maps import NystroemMap
 from mercer.selection import GridSearchCV, leave_one_out
 
-
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 3))
 Y = np.sin(2 * X).sum(axis=1) + 0.1 * RNG.normal(size=600)
