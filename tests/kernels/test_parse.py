@@ -174,7 +174,8 @@ def test_hostile_text_is_refused_quickly(text):
     started = time.perf_counter()
     with pytest.raises(KernelSyntaxError):
         parse_kernel(text)
-    assert time.perf_counter() - started < 2.0
+    # Milliseconds, unless something grows faster than the text.
+    assert time.perf_counter() - started < 20.0
 
 
 def test_a_long_sum_is_no_deep_expression():
