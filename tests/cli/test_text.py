@@ -141,7 +141,7 @@ def test_text_is_kept_letter_for_letter(tmp_path):
     path.write_text('label\ttext\na\t"one\ttab"\nb\t"two\nlines ""here"""\n', "utf-8")
     assert read_table(path, ["text"]).columns["text"].tolist() == ["one\ttab", 'two\nlines "here"']
     # A number is a number, and NA a gap, where nothing says that they are text.
-    path.write_text("label\ttext\na\t0012\nb\tNA\n", "utf-8")
+    path.write_text("label\ttext\na\t12\nb\tNA\n", "utf-8")
     assert read_table(path).columns["text"].tolist()[0] == 12.0 and read_table(path).columns["text"].isna()[1]
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import DataError, ParameterError
+from mercer._errors import MercerWarning, ParameterError, warn_user
 from mercer._types import Matrix, Vector
+from mercer.data.column_entries import Column, dates, kind_of, numbers, read_columns
 from mercer.data.column_features import CategoryColumn, DateColumn, Missing, NumberColumn, TextColumn
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Each, Is, Word
 from mercer.data.strings import Strings
-from mercer.data.table import LARGEST
 from mercer.data.words import closest_names, listing
 
 FeatureColumn = NumberColumn | CategoryColumn | DateColumn | TextColumn
@@ -29,17 +29,6 @@ KINDS: dict[str, type[FeatureColumn]] = {
     "date": DateColumn,
     "text": TextColumn,
 }
-# A column of strings with more than so many distinct ones, in more than this share of the rows, is text.
-_FEW, _MOST_DIFFERENT = 20, 0.5
-
-
-@dataclass(frozen=True, eq=False)
-class Column:
-    """A column of a table: its name, its entries, and where they are missing."""
-
-    name: str
-    entries: np.ndarray
-    missing: Missing
 
 
 class ColumnEncoder(TransformerMixin, BaseEstimator):
@@ -89,6 +78,12 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
             If ``kinds`` names a column or a kind that does not exist.
         DataError
             If a column cannot be read as its kind.
+
+        Warns
+        -----
+        MercerWarning
+            If entries of a column of numbers are neither numbers nor missing: where they are at most 5 %, they count as
+            missing.
         """
         columns = list(read_columns(X))
         names = [column.name for column in columns]
@@ -116,7 +111,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
             if isinstance(encoder, TextColumn):
                 texts.append(Strings.of(encoder.texts(column.entries, column.missing)))
             else:
-                entries, missing = _as_kind(type(encoder), column)
+                entries, missing = _values(encoder, column)
                 blocks.append(encoder.encode(entries, missing))
                 if self.numbers and isinstance(encoder, NumberColumn):
                     numbers.append(encoder.standardise(entries, missing))
@@ -136,6 +131,12 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         if isinstance(features, MixedRows):
             return other, MixedRows([*features.columns[:end], *features.columns[end + count :]])
         return other, np.ascontiguousarray(features[:, :end])
+
+    @property
+    def kinds_(self) -> dict[str, str]:
+        """The kind that each column was taken for, by its name."""
+        words = {cls: word for word, cls in KINDS.items()}
+        return {name: words[type(encoder)] for name, encoder in zip(self.names_, self.columns_, strict=True)}
 
     @property
     def texts_(self) -> list[int]:
@@ -176,7 +177,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         gaps = np.zeros((len(X), len(self.columns_)), dtype=bool)
         for place, (encoder, column) in enumerate(zip(self.columns_, read_columns(X), strict=True)):
             if encoder.gap is None and isinstance(encoder, (NumberColumn, DateColumn)):
-                gaps[:, place] = column.missing
+                gaps[:, place] = _values(encoder, column)[1]
         return gaps
 
     def missing(self, features: Any) -> Matrix:
@@ -187,123 +188,31 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         return np.asarray(features[:, self.gaps_])
 
 
-def read_columns(X: Any) -> Iterator[Column]:
-    """The columns of a data frame or a two-dimensional array, one at a time.
-
-    Raises
-    ------
-    DataError
-        If two columns have the same name.
-    """
-    if hasattr(X, "columns"):
-        names = [str(name) for name in X.columns]
-        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-        if twice:
-            raise DataError(f"the table has several columns of the name {twice[0]!r}; give each its own name.")
-        for name, key in zip(names, X.columns, strict=True):
-            entries = X[key]
-            missing = entries.isna() if hasattr(entries, "isna") else entries.is_null()
-            yield Column(name, entries.to_numpy(), np.asarray(missing.to_numpy(), dtype=bool))
-        return
-    X = np.asarray(X)
-    for position, entries in enumerate(X.T):
-        yield Column(f"x{position}", entries, _is_missing(entries))
-
-
-def _is_missing(entries: np.ndarray) -> Missing:
-    if entries.dtype.kind in "fc":
-        return np.isnan(entries)
-    if entries.dtype.kind in "mM":
-        return np.isnat(entries)
-    if entries.dtype.kind != "O":
-        return np.zeros(len(entries), dtype=bool)
-    nothing = {"NoneType", "NAType", "NaTType"}
-    return np.array(
-        [
-            type(entry).__name__ in nothing or (isinstance(entry, (float, np.floating)) and entry != entry)
-            for entry in entries
-        ],
-        dtype=bool,
-    )
-
-
-def kind_of(column: Column, weights: Vector | None = None) -> str:
-    """The kind that a column seems to be of; ``weights`` say how often each entry counts.
-
-    >>> words = np.array(["red", "green", "red"], dtype=object)
-    >>> kind_of(Column("colour", words, np.zeros(3, bool)))
-    'category'
-    """
-    if column.entries.dtype.kind in "biufm":
-        return "number"
-    if column.entries.dtype.kind == "M":
-        return "date"
-    known = column.entries[~column.missing]
-    if all(isinstance(entry, (bool, int, float, np.number, np.bool_)) for entry in known):
-        return "number"
-    if _dates(known) is not None:
-        return "date"
-    distinct = len({str(entry) for entry in known})
-    count = len(known) if weights is None else weights[~column.missing].sum()
-    return "text" if distinct > _FEW and distinct > _MOST_DIFFERENT * count else "category"
-
-
-def _dates(known: np.ndarray) -> np.ndarray | None:
-    """Dates in seconds since 1970, if all entries are dates or text in the form of ISO 8601."""
-    plausible = all(hasattr(entry, "isoformat") or (isinstance(entry, str) and entry[4:5] == "-") for entry in known)
-    if not plausible:
-        return None
-    try:
-        texts = [entry.isoformat() if hasattr(entry, "isoformat") else entry for entry in known]
-        return np.array(texts, dtype="datetime64[us]").astype(np.float64) / 1e6
-    except (TypeError, ValueError):
-        return None
-
-
 def _fitted_encoder(kind: str, column: Column, weights: Vector | None) -> FeatureColumn:
-    cls = KINDS[kind]
-    return TextColumn() if issubclass(cls, TextColumn) else cls.fit(*_as_kind(cls, column), weights)
+    if kind == "text":
+        return TextColumn()
+    if kind == "category":
+        return CategoryColumn.fit(column.entries, column.missing, weights)
+    if kind == "date":
+        return DateColumn.fit(*dates(column), weights)
+    values, missing, words = numbers(column, weights=weights)
+    if words:
+        warn_user(
+            f"column {column.name!r} holds numbers, and also {listing(words, 3)}, which count as missing. Correct the "
+            f'column, or fit with kinds={{{column.name!r}: "category"}}.',
+            MercerWarning,
+        )
+    return dataclasses.replace(NumberColumn.fit(values, missing, weights), words=words)
 
 
-def _as_kind(cls: type[FeatureColumn], column: Column) -> tuple[Any, Missing]:
-    """The entries in the form that an encoder reads, and where they are missing."""
-    if cls is CategoryColumn:
+def _values(encoder: NumberColumn | CategoryColumn | DateColumn, column: Column) -> tuple[Any, Missing]:
+    """The entries in the form that a fitted encoder reads, and where they are missing."""
+    if isinstance(encoder, CategoryColumn):
         return column.entries, column.missing
-    entries = np.zeros(len(column.entries))
-    known = column.entries[~column.missing]
-    entries[~column.missing] = _as_dates(column.name, known) if cls is DateColumn else _as_numbers(column.name, known)
-    return entries, column.missing
-
-
-def _as_numbers(name: str, known: np.ndarray) -> np.ndarray:
-    try:
-        numbers = (
-            known.astype("timedelta64[us]").astype(np.float64) if known.dtype.kind == "m" else known.astype(np.float64)
-        )
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            f"column {name!r} holds numbers, but one of its entries cannot be read as a number ({error}). Correct it, "
-            f'or fit with kinds={{{name!r}: "category"}}.'
-        ) from error
-    large = np.flatnonzero(~(np.abs(numbers) <= LARGEST))
-    if large.size:
-        raise DataError(
-            f"column {name!r} holds {numbers[large[0]]}, but numbers must be finite (infinity is not a number that "
-            f"can be learned) and at most {LARGEST:g} in size. Replace such values by NaN, which means missing."
-        )
-    return numbers
-
-
-def _as_dates(name: str, known: np.ndarray) -> np.ndarray:
-    if known.dtype.kind == "M":
-        return known.astype("datetime64[us]").astype(np.float64) / 1e6
-    seconds = _dates(known)
-    if seconds is None:
-        raise DataError(
-            f"column {name!r} holds dates, but one of its entries is neither a date nor text such as 2026-01-31; "
-            "convert the column with pandas.to_datetime."
-        )
-    return seconds
+    if isinstance(encoder, DateColumn):
+        return dates(column)
+    values, missing, _ = numbers(column, encoder.words)
+    return values, missing
 
 
 def checked_kinds(kinds: Mapping[str, str] | None, names: list[str]) -> Mapping[str, str]:

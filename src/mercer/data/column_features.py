@@ -51,6 +51,8 @@ class NumberColumn:
         Whether there is an indicator of missing numbers.
     mean, deviation : float
         Of the numbers of training; 0 and 1 if the column is constant or empty.
+    words : tuple of str
+        Texts that stood for missing numbers in training, beside those that always do.
 
     Examples
     --------
@@ -64,12 +66,14 @@ class NumberColumn:
     gaps: bool
     mean: float = 0.0
     deviation: float = 1.0
+    words: tuple[str, ...] = ()
     _fitted: ClassVar[Fitted] = Fitted(
         {
             "values": Floats("m"),
             "scores": Floats("m", least=-_FARTHEST, most=_FARTHEST),
             "mean": Number(),
             "deviation": Number(least=np.finfo(float).tiny),
+            "words": Each(Word()),
         },
         rules=(("numbers are not ascending", lambda column: bool((np.diff(column.values) > 0).all())),),
     )

@@ -19,9 +19,10 @@ from mercer._optional import optional
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
 from mercer.data.roles import ROLES, read_objects
-from mercer.data.schema import Locate, Schema, as_kinds, infer_schema
+from mercer.data.schema import Locate, Schema, infer_schema
 from mercer.data.statements import Flag, Is, Maybe
 from mercer.data.table import LARGEST, MISSING, row_place
+from mercer.data.typed_columns import as_kinds
 from mercer.data.words import IMPUTE, check_choices, listing
 from mercer.engine.memory import require
 

@@ -16,18 +16,19 @@ from mercer.data.encoding import as_table
 from mercer.data.fitted import Fitted
 from mercer.data.schema import (
     DATE,
+    NO_VALUE,
     Locate,
     Schema,
     are_trees,
-    as_kind,
     categories_of,
     column_kind,
-    is_text,
     no_column,
     why_useless,
 )
 from mercer.data.statements import Is
 from mercer.data.table import row_place
+from mercer.data.text_columns import is_text
+from mercer.data.typed_columns import as_kind
 from mercer.data.words import listing, shown
 
 _ENCODED = {"number": "number", "boolean": "number", "category": "category", "date": "date", "text": "text"}
@@ -153,7 +154,7 @@ def _infer(frame: Any, asked: Mapping[str, str], source: str, locate: Locate) ->
         kinds[name] = asked.get(name) or _kind(column, name, source, locate)
         if kinds[name] == "category":
             values = categories_of(column)
-            if name not in asked and is_text(len(values), len(frame)):
+            if name not in asked and is_text([value for value in values if value != NO_VALUE], len(frame)):
                 kinds[name] = "text"
                 if are_trees(values):
                     del kinds[name]

@@ -18,10 +18,11 @@ import scipy.sparse as sp
 from mercer._errors import DataError
 from mercer._optional import optional
 from mercer.data.archives import read_archive
+from mercer.data.code_columns import may_have_codes, restore_codes
 from mercer.data.libsvm import libsvm_fault, looks_like_libsvm
 from mercer.data.object_readers import read_folder, read_graphs
 from mercer.data.sample_rows import load_sample
-from mercer.data.separated import DAMAGE, FORMATS, damaged, not_utf8, separated
+from mercer.data.separated import DAMAGE, FORMATS, damaged, not_utf8, open_text, separated
 from mercer.data.sources import SAMPLE, check_source
 from mercer.data.table import Table
 
@@ -35,12 +36,13 @@ def read_table(source: str | Path, verbatim: Collection[str] = (), axes: str | N
         A ``.csv``, ``.tsv``, ``.parquet``, ``.libsvm`` (``.svmlight``, ``.svm``) or ``.npz`` file, or
         ``"sample:NAME"`` with a name of :func:`mercer.data.samples.samples`. In CSV files the separator
         may be a comma, a semicolon, a tab or a bar; an empty field, ``?``, ``NA``, ``None``, ``null`` and
-        ``NaN`` are missing values. A ``.npz`` file holds a two-dimensional array ``X`` and one-dimensional
-        arrays that can be the target, ``y`` by default. Series are read from a ``.npz`` file (``X`` of shape (n,
-        times, channels), padded with NaN: see :mod:`mercer.data.archives`) or from a folder, and graphs from a
-        ``.json`` file: see :mod:`mercer.data.object_readers`.
+        ``NaN`` are missing values (:data:`mercer.data.text_columns.MISSING_WORDS`). A column of digits alone, of which
+        some begin with a zero, as in ``007``, holds codes, which stay text. A ``.npz`` file holds a two-dimensional
+        array ``X`` and one-dimensional arrays that can be the target, ``y`` by default. Series are read from a ``.npz``
+        file (``X`` of shape (n, times, channels), padded with NaN: see :mod:`mercer.data.archives`) or from a folder,
+        and graphs from a ``.json`` file: see :mod:`mercer.data.object_readers`.
     verbatim : collection of str
-        Columns of text that are kept character by character: in CSV and TSV files ``0012`` is then not a number, ``NA``
+        Columns of text that are kept character by character: in CSV and TSV files ``12`` is then not a number, ``NA``
         is not a missing value, and only an empty field is missing.
     axes : {"ntc", "nct"}, optional
         The order of the axes of series in a ``.npz`` file; ``"nct"`` for (n, channels, times). Default: the entry
@@ -104,6 +106,10 @@ def _read_separated(path: Path, verbatim: Collection[str], separator: str | None
             converters={position: _guarded for position, name in enumerate(names) if name in verbatim},
             **layout.options(),
         )
+        with open_text(path) as lines:
+            has_codes = may_have_codes(lines, layout.dialect.delimiter)
+        if has_codes:
+            restore_codes(frame, pandas.read_csv(path, dtype=str, **layout.options()))
     frame.columns = frame.columns.str.strip()
     for name in set(names) & set(verbatim):
         frame[name] = [field[1:] if isinstance(field, str) else np.nan for field in frame[name].astype(object)]

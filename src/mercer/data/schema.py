@@ -14,7 +14,7 @@ from mercer._optional import optional
 from mercer.data.fitted import Fitted
 from mercer.data.roles import ROLES
 from mercer.data.statements import Count, Each, Maybe, Texts, Word
-from mercer.data.table import LARGEST
+from mercer.data.text_columns import are_codes, are_too_many, read_numbers
 from mercer.data.words import closest_names, listing, shown
 
 Locate = Callable[[int], str]
@@ -22,10 +22,6 @@ Locate = Callable[[int], str]
 NO_VALUE = "(missing)"
 """The category of rows in which a column of categories is empty."""
 
-_TRUE = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
-# A text column in which nearly every row is different (a name, an identifier) says nothing about other rows.
-_MOST_DIFFERENT = 0.5
-_FEW_CATEGORIES = 20
 # What seems to be a tree in brackets.
 _TREE = re.compile(r"\s*\(.*\)\s*", re.DOTALL)
 # Quantities that were read as text: as categories they would say nothing about values in between.
@@ -216,7 +212,8 @@ def infer_schema(frame: Any, source: str, locate: Locate, roles: Mapping[str, st
         kind = column_kind(column, str(name), source, locate)
         if kind == "category":
             values = categories_of(column)
-            if is_text(len(values), len(frame)):
+            # Sentences stay categories as long as they may be: these models compare no text unless a role says so.
+            if are_too_many(len(values), len(frame)):
                 what = "trees" if are_trees(values) else "text"
                 left_out[name] = f"{what}, {len(values)} different values in {len(frame)} rows"
                 continue
@@ -253,7 +250,7 @@ def why_useless(column: Any, empty: bool) -> str:
 
 def categories_of(column: Any) -> list[str]:
     """The different values of a column as text, sorted, and last that of missing entries."""
-    values = sorted({_text(value) for value in column.dropna()})
+    values = sorted({category_text(value) for value in column.dropna()})
     if column.isna().any() and NO_VALUE not in values:
         values.append(NO_VALUE)
     return values
@@ -266,15 +263,6 @@ def are_trees(values: Collection[str]) -> bool:
     True
     """
     return all(_TREE.fullmatch(value) for value in values if value != NO_VALUE)
-
-
-def is_text(values: int, rows: int) -> bool:
-    """Whether a column of so many different values in so many rows says nothing as categories.
-
-    >>> is_text(15, 20), is_text(30, 50), is_text(30, 500)
-    (False, True, False)
-    """
-    return values > max(_FEW_CATEGORIES, _MOST_DIFFERENT * rows)
 
 
 def _counts_rows(column: Any) -> bool:
@@ -321,15 +309,17 @@ def column_kind(column: Any, name: str, source: str, locate: Locate) -> str:
 
 def _number_or_category(column: Any, name: str, source: str, locate: Locate) -> str:
     """A text column: a category, numbers if all parse; an error if most are numbers and some are not."""
-    as_number = optional("pandas", "encoding columns").to_numeric(column, errors="coerce")
     present = column.notna().to_numpy()
-    text = np.flatnonzero(present & as_number.isna().to_numpy())
+    entries = column[present].tolist()
+    if are_codes(entries):
+        return "category"
+    text = np.flatnonzero(present)[read_numbers(entries).strange]
     if present.any() and text.size == 0:
         return "number"
     if present.any() and text.size < 0.5 * present.sum():
         row = int(text[0])
         raise DataError(
-            f"{source}, {locate(row)}, column {shown(name)}: {shown(_text(column.iloc[row]))} is text, but most of "
+            f"{source}, {locate(row)}, column {shown(name)}: {shown(column.iloc[row])} is text, but most of "
             f"the column ({int(present.sum()) - text.size} of {int(present.sum())} values) are numbers. Correct it, "
             f"leave the field empty if it is unknown, or leave the column out with --drop {_shell(name)}."
         )
@@ -359,75 +349,12 @@ def _shell(name: str) -> str:
     return name if re.fullmatch(r"[\w.-]+", name) else f'"{name}"'
 
 
-def _text(value: Any) -> str:
-    """A category as text; whole floats as integers, which they were before a gap in the column made them floats."""
+def category_text(value: Any) -> str:
+    """A category as text; whole floats as integers, which they were before a gap in the column made them floats.
+
+    >>> category_text(3.0), category_text("Ulm")
+    ('3', 'Ulm')
+    """
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))
     return str(value)
-
-
-def as_kinds(frame: Any, kinds: Mapping[str, str], source: str, locate: Locate) -> Any:
-    """Return a frame with every column converted as by :func:`as_kind`, numeric ones all at once.
-
-    Raises
-    ------
-    SchemaError, DataError
-        As :func:`as_kind`.
-    """
-    pandas = optional("pandas", "encoding columns")
-    dtypes = dict(zip(frame.columns, frame.dtypes, strict=True))
-    numbers = [n for n, kind in kinds.items() if kind == "number" and getattr(dtypes[n], "kind", "") in "fiu"]
-    # Extension types may hold gaps that are not NaN.
-    numbers = [name for name in numbers if isinstance(dtypes[name], np.dtype)]
-    block = frame[numbers].to_numpy(dtype=np.float64)
-    large = np.flatnonzero((np.abs(block) > LARGEST).any(axis=0))
-    for place in large[:1]:
-        as_kind(frame[numbers[place]], numbers[place], "number", source, locate)
-    numeric, plain = pandas.DataFrame(block, columns=numbers), set(numbers)
-    rest = {n: as_kind(frame[n], n, kind, source, locate) for n, kind in kinds.items() if n not in plain}
-    if not rest:
-        return numeric
-    others = pandas.DataFrame(rest)
-    for name, kind in kinds.items():
-        if kind == "category":
-            others[name] = others[name].astype(object)
-    return pandas.concat([numeric, others], axis=1)[list(kinds)]
-
-
-def as_kind(column: Any, name: str, kind: str, source: str, locate: Locate) -> np.ndarray:
-    """Return a column as floats, NaN where missing, or a category as an object array of text, ``"(missing)"`` there.
-
-    Raises
-    ------
-    SchemaError
-        If there is text where numbers or booleans are expected; the message gives its place.
-    DataError
-        If a number is infinite, or so large that its square is.
-    """
-    missing = column.isna().to_numpy()
-    if kind == "category":
-        values = column.to_numpy(dtype=object)
-        return np.array([NO_VALUE if gap else _text(v) for v, gap in zip(values, missing, strict=True)], dtype=object)
-    if kind == "boolean":
-        words = (None if gap else str(v).strip().lower() for v, gap in zip(column, missing, strict=True))
-        numbers = np.array([np.nan if word is None else _TRUE.get(word, np.inf) for word in words])
-        bad, expected = np.flatnonzero(numbers == np.inf), "true or false is"
-    else:
-        pandas = optional("pandas", "encoding columns")
-        numbers = pandas.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-        bad, expected = np.flatnonzero(np.isnan(numbers) & ~missing), "a number is"
-    if bad.size:
-        row = int(bad[0])
-        raise SchemaError(
-            f"{source}, {locate(row)}, column {shown(name)}: {expected} expected, but {shown(_text(column.iloc[row]))} "
-            f"was found ({bad.size} of {len(numbers)} rows). Correct it."
-        )
-    large = np.flatnonzero(np.abs(numbers) > LARGEST)
-    if large.size:
-        value = numbers[large[0]]
-        what = "infinite" if np.isinf(value) else f"{value:g}, and {LARGEST:g} is the largest that can be scaled"
-        raise DataError(
-            f"{source}, {locate(int(large[0]))}, column {shown(name)}: the value is {what} "
-            f"({large.size} of {len(numbers)} rows). Correct it, or remove the row."
-        )
-    return numbers

@@ -19,6 +19,7 @@ from typing import Any, TextIO
 from mercer._errors import DataError
 from mercer._optional import optional
 from mercer.data.table import is_number
+from mercer.data.text_columns import MISSING_WORDS
 from mercer.data.words import listing
 
 FORMATS = ".csv, .tsv, .parquet, .libsvm (or .svmlight, .svm), .npz and .json; .csv, .tsv and .libsvm also with .gz"
@@ -55,7 +56,8 @@ class Separated:
         return {
             "sep": self.dialect.delimiter,
             "decimal": self.decimal,
-            "na_values": ["?"],
+            "na_values": sorted(MISSING_WORDS),
+            "keep_default_na": False,
             "index_col": False,
             "quoting": self.dialect.quoting,
             "skipinitialspace": True,

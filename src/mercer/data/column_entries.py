@@ -1,0 +1,231 @@
+"""The entries of the columns of a table: where they are missing, what kind they are of, and their values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import DataError
+from mercer._types import Vector
+from mercer.data.column_features import Missing
+from mercer.data.table import LARGEST
+from mercer.data.text_columns import are_codes, is_missing_word, is_text, read_numbers
+from mercer.data.words import shown
+
+# Text in the form of ISO 8601 that ends with a time zone.
+_ZONED = re.compile(r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)", re.ASCII)
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column of a table: its name, its entries, where they are missing, and whether the table calls it a category."""
+
+    name: str
+    entries: np.ndarray
+    missing: Missing
+    is_category: bool = False
+
+
+def read_columns(X: Any) -> Iterator[Column]:
+    """The columns of a data frame or a two-dimensional array, one at a time; dates with a time zone in UTC.
+
+    Raises
+    ------
+    DataError
+        If two columns have the same name, or one holds complex numbers, or lists or other collections.
+    """
+    if hasattr(X, "columns"):
+        names = [str(name) for name in X.columns]
+        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        if twice:
+            raise DataError(f"the table has several columns of the name {twice[0]!r}; give each its own name.")
+        for name, key in zip(names, X.columns, strict=True):
+            yield _checked(_of_frame(name, X[key]))
+        return
+    X = np.asarray(X)
+    for position, entries in enumerate(X.T):
+        yield _checked(Column(f"x{position}", entries, _is_missing(entries)))
+
+
+def _of_frame(name: str, entries: Any) -> Column:
+    missing = entries.isna() if hasattr(entries, "isna") else entries.is_null()
+    if hasattr(entries, "dt") and getattr(entries.dtype, "tz", None) is not None:
+        entries = entries.dt.tz_convert("UTC").dt.tz_localize(None)
+    # Those of pandas and of polars.
+    is_category = re.match("category|Categorical|Enum", str(entries.dtype)) is not None
+    return Column(name, entries.to_numpy(), np.asarray(missing.to_numpy(), dtype=bool), is_category)
+
+
+def _is_missing(entries: np.ndarray) -> Missing:
+    if entries.dtype.kind in "fc":
+        return np.isnan(entries)
+    if entries.dtype.kind in "mM":
+        return np.isnat(entries)
+    if entries.dtype.kind != "O":
+        return np.zeros(len(entries), dtype=bool)
+    nothing = {"NoneType", "NAType", "NaTType"}
+    return np.array(
+        [
+            type(entry).__name__ in nothing or (isinstance(entry, (float, np.floating)) and entry != entry)
+            for entry in entries
+        ],
+        dtype=bool,
+    )
+
+
+def _checked(column: Column) -> Column:
+    """The column, if its entries are single real values."""
+    known = column.entries[~column.missing] if column.entries.dtype.kind == "O" else column.entries[:1]
+    for kind in {type(entry) for entry in known}:
+        example = next(shown(entry) for entry in known if type(entry) is kind)
+        if issubclass(kind, (complex, np.complexfloating)):
+            raise DataError(
+                f"Complex data not supported: column {column.name!r} holds complex numbers such as {example}; pass "
+                "their real and imaginary parts as columns."
+            )
+        if issubclass(kind, Iterable) and not issubclass(kind, (str, bytes)):
+            raise DataError(
+                f"column {column.name!r} holds {kind.__name__} values such as {example}, but an entry must be a single "
+                "number, date or text. Make a column of each part, or text of the whole (str)."
+            )
+    return column
+
+
+def kind_of(column: Column, weights: Vector | None = None) -> str:
+    """The kind that a column seems to be of; ``weights`` say how often each entry counts.
+
+    Text is a number where at least 95 % of the entries are numbers in digits, or words for missing ones; digits with a
+    leading zero are codes, which are categories.
+
+    >>> words = np.array(["red", "green", "red"], dtype=object)
+    >>> kind_of(Column("colour", words, np.zeros(3, bool)))
+    'category'
+    >>> kind_of(Column("size", np.array(["3.5", "?", " 7 "], dtype=object), np.zeros(3, bool)))
+    'number'
+    """
+    if column.is_category:
+        return "category"
+    if column.entries.dtype.kind in "biufm":
+        return "number"
+    if column.entries.dtype.kind == "M":
+        return "date"
+    known = column.entries[~column.missing]
+    if all(isinstance(entry, (bool, int, float, np.number, np.bool_)) for entry in known):
+        return "number"
+    counts = None if weights is None else weights[~column.missing]
+    if read_numbers(known).are_nearly_all(counts) and not are_codes(known):
+        return "number"
+    if _dates([entry for entry in known if not is_missing_word(entry)]) is not None:
+        return "date"
+    return (
+        "text"
+        if is_text({str(entry) for entry in known}, len(known) if counts is None else counts.sum())
+        else "category"
+    )
+
+
+def numbers(
+    column: Column, words: tuple[str, ...] | None = None, weights: Vector | None = None
+) -> tuple[Vector, Missing, tuple[str, ...]]:
+    """The numbers of a column (n,), where they are missing, and what other entries stand for missing ones.
+
+    Parameters
+    ----------
+    column : Column
+    words : tuple of str, optional
+        What may stand for a missing number beside :data:`~mercer.data.text_columns.MISSING_WORDS`. None for what is
+        in at most 5 % of the known entries.
+    weights : ndarray of shape (n,), optional
+        How often each entry counts.
+
+    Raises
+    ------
+    DataError
+        If another entry is no number, or a number is not finite, or too large.
+
+    Examples
+    --------
+    >>> column = Column("age", np.array(["31", "NA", "old"] + ["50"] * 20, dtype=object), np.zeros(23, bool))
+    >>> values, missing, words = numbers(column)
+    >>> missing[:4].tolist(), words
+    ([False, True, True, False], ('old',))
+    """
+    values, missing = np.zeros(len(column.entries)), column.missing.copy()
+    known = np.flatnonzero(~missing)
+    entries = column.entries[known]
+    if entries.dtype.kind == "m":
+        values[known] = entries.astype("timedelta64[us]").astype(np.float64)
+    elif entries.dtype.kind in "biuf":
+        values[known] = entries
+    else:
+        read = read_numbers(entries)
+        strange = [str(entries[place]).strip() for place in read.strange]
+        if words is None:
+            counts = None if weights is None else weights[known]
+            words = tuple(sorted(set(strange))) if read.are_nearly_all(counts) else ()
+        wrong = next((word for word in strange if word not in words), None)
+        if wrong is not None:
+            raise DataError(
+                f"column {column.name!r} holds numbers, but {shown(wrong)} cannot be read as a number. Correct it, "
+                f'leave it empty (NaN) if it is unknown, or fit with kinds={{{column.name!r}: "category"}}.'
+            )
+        missing[known] = np.isnan(read.values)
+        values[known] = np.where(missing[known], 0.0, read.values)
+    large = np.flatnonzero(~missing & ~(np.abs(values) <= LARGEST))
+    if large.size:
+        raise DataError(
+            f"column {column.name!r} holds {values[large[0]]}, but numbers must be finite (infinity is not a number "
+            f"that can be learned) and at most {LARGEST:g} in size. Replace such values by NaN, which means missing."
+        )
+    return values, missing, words or ()
+
+
+def dates(column: Column) -> tuple[Vector, Missing]:
+    """The dates of a column in seconds since 1970, (n,), and where they are missing.
+
+    Raises
+    ------
+    DataError
+        If an entry is no date.
+    """
+    values, missing = np.zeros(len(column.entries)), column.missing.copy()
+    if column.entries.dtype.kind == "M":
+        values[~missing] = column.entries[~missing].astype("datetime64[us]").astype(np.float64) / 1e6
+        return values, missing
+    missing |= np.array([is_missing_word(entry) for entry in column.entries], dtype=bool)
+    seconds = _dates(column.entries[~missing])
+    if seconds is None:
+        raise DataError(
+            f"column {column.name!r} holds dates, but one of its entries is neither a date nor text such as "
+            "2026-01-31; convert the column with pandas.to_datetime."
+        )
+    values[~missing] = seconds
+    return values, missing
+
+
+def _dates(known: Sequence[Any] | np.ndarray) -> Vector | None:
+    """Dates in seconds since 1970, if all entries are dates or text in the form of ISO 8601."""
+    plausible = all(hasattr(entry, "isoformat") or (isinstance(entry, str) and entry[4:5] == "-") for entry in known)
+    if not plausible:
+        return None
+    try:
+        return np.array([_in_utc(entry) for entry in known], dtype="datetime64[us]").astype(np.float64) / 1e6
+    except (TypeError, ValueError):
+        return None
+
+
+def _in_utc(entry: Any) -> str:
+    """A date in the form of ISO 8601, in UTC if it has a time zone, which NumPy does not read."""
+    if isinstance(entry, str):
+        text = entry.strip()
+        if not _ZONED.search(text):
+            return text
+        entry = datetime.fromisoformat(text)
+    if getattr(entry, "tzinfo", None) is not None and hasattr(entry, "astimezone"):
+        entry = entry.astimezone(UTC).replace(tzinfo=None)
+    return str(entry.isoformat())
