@@ -597,3 +597,22 @@ def test_callbacks_are_called(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_estimator_without_a_score_is_named() -> None:
     with pytest.raises(TypeError, match=r"The estimator OneClassSVM\(\) does not"):
         GridSearchCV(mercer.OneClassSVM(), {"nu": [0.1, 0.2]}, cv=2).fit(np.eye(6))
+
+
+def test_messages_number_the_candidates_and_name_the_estimator(capsys: pytest.CaptureFixture[str]) -> None:
+    X, y = two_classes(40)
+    GridSearchCV(SVC(), {"C": [1.0, 2.0]}, cv=2, verbose=3).fit(X, y)
+    out = capsys.readouterr().out
+    assert "C=1.0, candidate=0;" in out and "C=2.0, candidate=1;" in out
+    with pytest.raises(AttributeError, match=r"^SVC has none of the following attributes: predict_proba"):
+        GridSearchCV(SVC(), {"C": [1.0]}, cv=2, scoring="neg_log_loss", error_score="raise").fit(X, y)
+
+
+def test_a_parameter_may_have_the_name_of_the_number() -> None:
+    X, y = two_classes(40)
+    pipeline = Pipeline([("candidate", StandardScaler()), ("svc", SVC())])
+    for kind in (GridSearchCV, RandomizedSearchCV):
+        options = {"n_iter": 2} if kind is RandomizedSearchCV else {}
+        search = kind(pipeline, {"candidate": ["passthrough", MinMaxScaler()]}, cv=2, **options).fit(X, y)
+        assert len(search.cv_results_["param_candidate"]) == 2
+        assert search.sharing_ == "nothing: a parameter has the name 'candidate', by which the search numbers them"

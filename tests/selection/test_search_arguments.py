@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import log_loss, make_scorer
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -184,3 +185,9 @@ def test_targets_whose_squares_overflow(learner: str, size: float, message: str)
 def test_one_of_several_kernels_that_cannot_take_the_rows(kernel: Any) -> None:
     with pytest.raises(DataError, match=r"kernels\[1\], .* cannot be used with the rows: "):
         KernelSearchCV(SVC(), kernels=["rbf", kernel], cv=2).fit(X, LABELS)
+
+
+@pytest.mark.parametrize("scoring", ["neg_log_loss", make_scorer(log_loss, response_method="predict_proba")])
+def test_a_metric_of_probabilities_that_the_learner_lacks(scoring: Any) -> None:
+    with pytest.raises(ParameterError, match="needs predict_proba, which SVC does not have with these parameters"):
+        KernelSearchCV(make_pipeline(StandardScaler(), SVC()), scoring=scoring).fit(X, LABELS)

@@ -68,6 +68,8 @@ class ScoreBounds:
         known = _OF_LABELS if is_classifier(estimator) else _OF_NUMBERS
         named = metric or getattr(function, "__name__", "") or f"the score of {type(learner_of(estimator)).__name__}"
         why = "" if metric in known else f"no bound is known for the metric {named}"
+        if data.score_weight is not None:
+            why = "no bound is known for weighted scores"
         return cls(metric if not why else "", why, data)
 
     def __call__(self, model: Any, rows: Callable[[Any], Any], fold: Fold, y: Any) -> Bound:

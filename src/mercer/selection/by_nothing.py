@@ -31,7 +31,8 @@ def score_by_nothing(estimator: Any, scorer: Any, data: SearchData) -> float:
         model = DummyClassifier() if is_classifier(estimator) else DummyRegressor()
         model.fit(np.zeros((len(fold.train), 1)), y, **options)
         try:
-            scores.append(scorer(model, np.zeros((len(fold.test), 1)), take_rows(data.y, fold.test)))
+            rows, options = np.zeros((len(fold.test), 1)), data.score_options(fold)
+            scores.append(scorer(model, rows, take_rows(data.y, fold.test), **options))
         except (AttributeError, ValueError):  # The metric needs what predictions by nothing do not have.
             return float("nan")
     return float(np.mean(scores))

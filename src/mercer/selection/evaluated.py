@@ -189,7 +189,8 @@ class Evaluator:
         try:
             y = None if self.data.y is None else take_rows(self.data.y, fold.test)
             rows = np.asarray(fold.test)[:, None]
-            score = float(self.scorer(held, rows) if y is None else self.scorer(held, rows, y))
+            options = self.data.score_options(fold)
+            score = float(self.scorer(held, rows) if y is None else self.scorer(held, rows, y, **options))
         except Exception as reason:  # As above: a prediction may fail, too.
             return _Scored(error=f"{type(reason).__name__}: {reason}")
         if np.isnan(score):

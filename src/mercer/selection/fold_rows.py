@@ -47,7 +47,8 @@ class Fold:
 class SearchData:
     """What the candidates are fitted to: all ``n`` rows, their targets and weights (or None), and the folds.
 
-    ``train_scores`` says whether training rows are scored as well.
+    ``train_scores`` says whether training rows are scored as well, and ``score_weight`` (or None) weighs the rows in
+    scores.
     """
 
     X: Any
@@ -56,6 +57,11 @@ class SearchData:
     n: int
     folds: tuple[Fold, ...]
     train_scores: bool = False
+    score_weight: Any = None
+
+    def score_options(self, fold: Fold) -> dict[str, Any]:
+        """Return further arguments of the metric for the held-out rows of a fold."""
+        return {} if self.score_weight is None else {"sample_weight": take_rows(self.score_weight, fold.test)}
 
     def targets(self, fold: Fold) -> tuple[Any, dict[str, Any]]:
         """Return the targets of a fold, and further arguments of a fit."""

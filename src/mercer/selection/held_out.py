@@ -15,12 +15,14 @@ from mercer.selection.answers import ON_ROWS
 if TYPE_CHECKING:
     from mercer.selection.shared_fits import SharedFits
 
-CANDIDATE = "candidate no."
-"""The parameter that says which candidate of the search it is. No estimator has one of this name, and users read it."""
+CANDIDATE = "candidate"
+"""The parameter that says which candidate of the search it is. Users read it in scikit-learn's messages."""
 
 
 class HeldOut(BaseEstimator):
     """Stands for the estimator of a search: it is fitted to positions of rows, and scored on them.
+
+    Its class has the name of the estimator's, which scikit-learn's messages quote.
 
     Parameters
     ----------
@@ -29,6 +31,9 @@ class HeldOut(BaseEstimator):
     fits : SharedFits
         Where its fits come from.
     """
+
+    def __new__(cls, estimator: Any, fits: SharedFits) -> Self:
+        return super().__new__(_named(type(estimator).__name__) if cls is HeldOut else cls)
 
     def __init__(self, estimator: Any, fits: SharedFits) -> None:
         self.estimator = estimator
@@ -72,3 +77,8 @@ class HeldOut(BaseEstimator):
             return method(self.rows_(X[:, 0]), *arguments, **options)
 
         return on_positions
+
+
+@functools.cache
+def _named(name: str) -> Any:
+    return type(name, (HeldOut,), {})

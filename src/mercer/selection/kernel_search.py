@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import sklearn
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +25,8 @@ from mercer.selection.candidates import learner_of, with_parameters
 from mercer.selection.evaluated import Evaluated, Evaluator
 from mercer.selection.failures import AllFailedError, by_kernel
 from mercer.selection.fold_rows import SearchData
-from mercer.selection.search_arguments import check_arguments, check_scored, offers, scorer_of, search_data, weight_of
+from mercer.selection.routing import routed_to_fit, routed_to_score, router_of
+from mercer.selection.search_arguments import check_arguments, check_scored, offers, scorer_of, search_data
 from mercer.selection.search_log import LoggedEvaluator, SearchLog, identity
 from mercer.selection.search_plan import Pace, SearchPlan, Stop
 from mercer.selection.search_spaces import spaces_of
@@ -142,7 +145,7 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.log = log
         self.parameters = parameters
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **params: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Search, and fit the best candidate to all rows.
 
         Parameters
@@ -151,11 +154,11 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
             Rows, in any form that the estimator takes.
         y : array-like
             Labels or targets.
-        groups : array-like, optional
-            For the splitter.
         **params : dict
-            ``sample_weight``, for a pipeline with the name of its last step before it. It weighs the fits; unlike those
-            of ``GridSearchCV``, scores of held-out rows are not weighted.
+            ``groups`` for the splitter, and ``sample_weight``, for a pipeline with the name of its last step before it.
+            It weighs the fits; unlike those of ``GridSearchCV``, scores of held-out rows are not weighted. With
+            scikit-learn's metadata routing they go where they are requested, as in ``GridSearchCV``, also to scores,
+            which then have no bounds.
 
         Returns
         -------
@@ -176,7 +179,8 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_arguments(self)
         budget = TimeBudget(float(self.time_budget))
         scorer = scorer_of(self.estimator, self.scoring)
-        data = search_data(self.estimator, self.cv, X, y, weight_of(self.estimator, params), groups)
+        routed = routed_to_fit(self, params)
+        data = search_data(self.estimator, self.cv, X, y, routed.weight, routed.split, routed.score_weight)
         bounds = ScoreBounds.of(self.estimator, scorer, data)
         check_scored(bounds.metric, data.folds)
         spaces = spaces_of(self.estimator, self.kernels, data, self.random_state, self.parameters)
@@ -187,7 +191,9 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
             evaluates = evaluator if log is None else LoggedEvaluator(evaluator, log, len(data.folds))
             plan = SearchPlan(spaces, evaluates, budget, pace, bool(self.verbose))
             try:
-                stop = plan.run()
+                # What is requested is known here; threads of the pool have a configuration of their own.
+                with sklearn.config_context(enable_metadata_routing=False):
+                    stop = plan.run()
             finally:
                 evaluator.fits.close()
         finally:
@@ -208,7 +214,7 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         if self.refit:
             begin = time.perf_counter()
             best = with_parameters(self.estimator, self.best_params_)
-            self.best_estimator_ = best.fit(data.X, data.y, **params)
+            self.best_estimator_ = best.fit(data.X, data.y, **routed.fit)
             self.refit_time_ = time.perf_counter() - begin
             if hasattr(self.best_estimator_, "feature_names_in_"):
                 self.feature_names_in_ = self.best_estimator_.feature_names_in_
@@ -277,19 +283,31 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
             )
         return self.best_estimator_
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, **params: Any) -> float:
         """Return the score of the best estimator, by the metric of the search.
 
         Parameters
         ----------
         X, y
             Rows and their labels or targets.
+        **params : dict
+            Metadata that the metric requests, such as ``sample_weight``; only with scikit-learn's metadata routing.
 
         Returns
         -------
         float
         """
-        return float(self.scorer_(self._best("score"), X, y))
+        best = self._best("score")
+        return float(self.scorer_(best, X, y, **routed_to_score(self, params)))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return how metadata are routed: to the estimator's fits, to the metric and to the splitter.
+
+        Returns
+        -------
+        sklearn.utils.metadata_routing.MetadataRouter
+        """
+        return router_of(self)
 
     @available_if(offers("predict"))
     def predict(self, X: Any) -> Any:

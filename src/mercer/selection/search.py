@@ -40,6 +40,10 @@ class _SharingSearch:
     def _candidates(self) -> list[Parameters]:
         raise NotImplementedError
 
+    def _spaces(self) -> Sequence[Any]:
+        """The dicts that candidates are taken from."""
+        raise NotImplementedError
+
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Fit every candidate on every fold, and the best one on all rows.
 
@@ -112,6 +116,8 @@ class _SharingSearch:
             return "metadata are routed to the fits"
         if getattr(self, "_skl_callbacks", None):
             return "callbacks follow the fits that scikit-learn makes"
+        if any(CANDIDATE in space for space in self._spaces() if isinstance(space, Mapping)):
+            return f"a parameter has the name {CANDIDATE!r}, by which the search numbers them"
         others = sorted(set(params) - {"groups", self._weight_name()})
         if others:
             return f"fit is called with {', '.join(others)}"
@@ -329,6 +335,9 @@ class GridSearchCV(_SharingSearch, model_selection.GridSearchCV):
     def _candidates(self) -> list[Parameters]:
         return list(ParameterGrid(self.param_grid))
 
+    def _spaces(self) -> Sequence[Any]:
+        return [self.param_grid] if isinstance(self.param_grid, Mapping) else self.param_grid
+
     def _check_names(self) -> None:
         for parameters in self._candidates():
             with_parameters(self.estimator, parameters)
@@ -367,3 +376,6 @@ class RandomizedSearchCV(_SharingSearch, model_selection.RandomizedSearchCV):
 
     def _candidates(self) -> list[Parameters]:
         return list(ParameterSampler(self.param_distributions, self.n_iter, random_state=self.random_state))
+
+    def _spaces(self) -> Sequence[Any]:
+        return [self.param_distributions] if isinstance(self.param_distributions, Mapping) else self.param_distributions

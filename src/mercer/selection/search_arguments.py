@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -25,7 +25,6 @@ from mercer.estimators.shared.targets import check_numbers
 from mercer.estimators.shared.weights import check_sample_weight
 from mercer.kernels import as_kernel
 from mercer.selection.candidates import learner_of
-from mercer.selection.evaluated import prefix_of
 from mercer.selection.fold_rows import Fold, SearchData
 from mercer.selection.search import check_classes
 from mercer.selection.shared_fits import require_square, takes_matrices
@@ -120,36 +119,33 @@ def scorer_of(estimator: Any, scoring: Any) -> Any:
             f"{type(learner_of(estimator)).__name__} has no score by which candidates could be compared; pass scoring, "
             "such as 'f1' for the labels 1 and -1 in y."
         )
-    return check_scoring(estimator, scoring=scoring)
-
-
-def weight_of(estimator: Any, params: dict[str, Any]) -> Any:
-    """Return the sample weights among the arguments of ``fit``; None if there are none.
-
-    Raises
-    ------
-    ParameterError
-        If there are other arguments.
-    """
-    prefix = prefix_of(estimator)
-    others = sorted(set(params) - {f"{prefix}sample_weight"})
-    if others:
+    scorer = check_scoring(estimator, scoring=scoring)
+    needed = getattr(scorer, "_response_method", ())
+    needed = (needed,) if isinstance(needed, str) else tuple(needed)
+    if needed and "default" not in needed and not any(hasattr(estimator, method) for method in needed):
         raise ParameterError(
-            f"fit of KernelSearchCV takes groups and {prefix}sample_weight besides X and y, but got "
-            f"{', '.join(others)}."
+            f"scoring={scoring!r} needs {' or '.join(needed)}, which {type(learner_of(estimator)).__name__} does not "
+            "have with these parameters. Choose another metric, or a learner of probabilities, such as "
+            "KernelLogisticRegression."
         )
-    return params.get(f"{prefix}sample_weight")
+    return scorer
 
 
-def search_data(estimator: Any, cv: Any, X: Any, y: Any, weight: Any, groups: Any) -> SearchData:
+def search_data(
+    estimator: Any, cv: Any, X: Any, y: Any, weight: Any, split: Mapping[str, Any], score_weight: Any = None
+) -> SearchData:
     """Return the rows, their targets and weights, and the folds.
 
     Parameters
     ----------
     estimator : estimator
     cv : int, splitter or iterable
-    X, y, weight, groups
+    X, y, weight
         As for ``fit``.
+    split : dict
+        Arguments of the splitter, such as ``groups``.
+    score_weight : array-like, optional
+        Weights of held-out rows in scores.
 
     Returns
     -------
@@ -175,12 +171,13 @@ def search_data(estimator: Any, cv: Any, X: Any, y: Any, weight: Any, groups: An
     if takes_matrices(estimator):
         require_square(X)
     weight = None if weight is None else _checked_weight(weight, n)
-    folds = _folds(cv, is_classifier(estimator), X, y, groups, n)
+    score_weight = None if score_weight is None else _checked_weight(score_weight, n)
+    folds = _folds(cv, is_classifier(estimator), X, y, split, n)
     if is_classifier(estimator):
         check_classes(y, folds)
     if weight is not None:
         _check_weighted(np.asarray(y) if is_classifier(estimator) else None, weight, folds)
-    return SearchData(X, y, weight, n, folds)
+    return SearchData(X, y, weight, n, folds, score_weight=score_weight)
 
 
 def _checked_targets(estimator: Any, X: Any, y: Any, n: int) -> Any:
@@ -235,11 +232,11 @@ def _check_weighted(y: np.ndarray | None, weight: Vector, folds: Sequence[Fold])
             )
 
 
-def _folds(cv: Any, classes: bool, X: Any, y: Any, groups: Any, n: int) -> tuple[Fold, ...]:
+def _folds(cv: Any, classes: bool, X: Any, y: Any, split: Mapping[str, Any], n: int) -> tuple[Fold, ...]:
     folds: list[Fold] = []
     try:
         given = cv is not None and not isinstance(cv, Integral) and not hasattr(cv, "split")
-        for pair in cv if given else check_cv(cv, y, classifier=classes).split(X, y, groups):
+        for pair in cv if given else check_cv(cv, y, classifier=classes).split(X, y, **split):
             if not isinstance(pair, tuple | list) or len(pair) != 2:
                 raise DataError(f"cv must give pairs of training and test rows, but fold {len(folds)} is {pair!r:.80}.")
             train, test = (
@@ -251,7 +248,9 @@ def _folds(cv: Any, classes: bool, X: Any, y: Any, groups: Any, n: int) -> tuple
         raise
     except ValueError as error:
         what_to_do = (
-            "Pass groups to fit." if groups is None and "groups" in str(error) else "Use fewer folds, or add rows."
+            "Pass groups to fit."
+            if split.get("groups") is None and "groups" in str(error)
+            else "Use fewer folds, or add rows."
         )
         raise DataError(f"{n} rows cannot be split by cv={cv!r}: {str(error).rstrip('.')}. {what_to_do}") from error
     if not folds:

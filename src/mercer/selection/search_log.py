@@ -71,6 +71,7 @@ def identity(estimator: Any, data: SearchData, settings: Mapping[str, Any]) -> d
         "rows": digest(data.X),
         "targets": digest(data.y),
         "sample_weight": digest(data.weight),
+        **({} if data.score_weight is None else {"score_weight": digest(data.score_weight)}),
         "folds": digest(folds),
         **_parameters(estimator),
         **{name: _text(value) for name, value in settings.items()},

@@ -81,7 +81,7 @@ class Trial:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Search:
     """All ascents, in the order of their starts; the given start is the first.
 
@@ -91,12 +91,17 @@ class Search:
     >>> search = Search((low, high))
     >>> search.best.theta, search.value, search.evaluations
     ((2.0,), -1.0, 16)
+    >>> search
+    Search(trials=2, evaluations=16, value=-1.0)
     """
 
     trials: tuple[Trial, ...]
     _fitted: ClassVar[Fitted] = Fitted(
         rules=(("its ascents are not in one space", lambda s: len({len(trial.theta) for trial in s.trials}) == 1),)
     )
+
+    def __repr__(self) -> str:
+        return f"Search(trials={len(self.trials)}, evaluations={self.evaluations}, value={self.value:.6})"
 
     @property
     def best(self) -> Trial:
