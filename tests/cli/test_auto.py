@@ -160,3 +160,24 @@ def test_the_ends_of_the_narrowest_interval_have_a_column_each(capsys, trips):
 def test_kinds_that_are_no_dict(capsys, trips):
     code, _, err = run(capsys, "fit", "trips.csv", "-t", "price", "--set", "kinds=abc")
     assert code == 2 and "kinds must be a dict" in refusal(err)
+
+
+@pytest.mark.parametrize(("n", "way"), [(16, "leaving out each row in turn"), (40, "5 folds")])
+def test_how_the_penalty_was_chosen_is_said(capsys, n, way):
+    pd.DataFrame({"x": range(n), "y": ["a", "b"] * (n // 2)}).to_csv("t.csv", index=False)
+    report = run_json(capsys, "fit", "t.csv", "-t", "y", "--test-size", "0")
+    assert report["chosen"].endswith(f" by {way}")
+
+
+def test_codes_and_sentences_are_said(capsys):
+    rng = np.random.default_rng(0)
+    notes = [f"the room {i} was loud and dark" for i in range(12)]
+    frame = pd.DataFrame({"zip": ["00700", "12345"] * 20, "note": rng.choice(notes, 40), "y": rng.normal(size=40)})
+    frame.to_csv("t.csv", index=False)
+    report = run_json(capsys, "fit", "t.csv", "-t", "y", "--no-refit")
+    assert report["columns"] == "1 category column (2 values), 1 text column"
+    assert run_json(capsys, "inspect", "t.mercer")["schema"] == {"zip": "category: 00700, 12345", "note": "text"}
+    code, _, err = run(capsys, "predict", "t.mercer", "t.csv")
+    assert code == 0 and "note:" not in err
+    report = run_json(capsys, "fit", "t.csv", "-t", "y", "--no-refit", "--model", "ridge")
+    assert report["columns"] == "2 category columns (14 values)"

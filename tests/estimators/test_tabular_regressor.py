@@ -203,9 +203,80 @@ def test_awkward_tables(name: str) -> None:
     assert model.relevance_.shape == (X.shape[1],) and np.isfinite(model.relevance_).all()
 
 
-def test_the_mean_of_one_row_is_its_target() -> None:
-    model = TabularRegressor().fit(TRAIN[:1], PRICE[:1])
-    np.testing.assert_allclose(model.predict(TEST), PRICE[0])
+@pytest.mark.parametrize(("price", "size"), [(PRICE[0], abs(PRICE[0])), (0.0, 1.0), (-1e9, 1e9)])
+def test_one_row_says_nothing_of_the_noise(price: float, size: float) -> None:
+    model = TabularRegressor().fit(TRAIN[:1], [price])
+    mean, std = model.predict(TEST, return_std=True)
+    np.testing.assert_allclose(mean, price)
+    # The deviation of the process before it has seen a row.
+    prior = size * np.sqrt(np.mean(model.kernel_.diagonal(np.zeros((1, 1)))))
+    assert (std >= prior).all() and prior > 0.8 * size
+    low, high = model.predict_quantiles(TEST, [0.05, 0.95]).T
+    assert (high - low > 10 * size).all()
+    copies = TabularRegressor().fit(TRAIN.iloc[[0] * 5], np.full(5, price))
+    assert (copies.predict(TEST, return_std=True)[1] >= prior).all()
+
+
+@pytest.mark.parametrize("kind", ["noise", "linear", "nothing"])
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_a_handful_of_rows_has_honest_intervals(n: int, kind: str) -> None:
+    covered = []
+    for seed in range(6):
+        rng = np.random.default_rng([seed, n])
+        X, y = rng.normal(size=(n + 20, 2)), rng.normal(size=n + 20)
+        if kind == "linear":
+            y = 2 * X[:, 0]
+        if kind == "nothing":
+            X = np.zeros((n + 20, 1))
+        low, high = TabularRegressor().fit(X[:n], y[:n]).predict_quantiles(X[n:], [0.05, 0.95]).T
+        covered.append(np.mean((low <= y[n:]) & (y[n:] <= high)))
+    assert np.mean(covered) > 0.75
+
+
+def test_a_constant_target_is_mentioned_once_and_in_its_unit() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = TabularRegressor().fit(TRAIN, np.full(90, 7.0))
+    assert [str(one.message)[:36] for one in caught] == ["y has the value 7 in every row, so t"]
+    np.testing.assert_allclose(model.predict(TEST), 7.0)
+
+
+def test_rows_of_the_search_with_one_value_are_no_reason_for_a_warning() -> None:
+    y = np.zeros(90)
+    y[np.random.RandomState(0).permutation(90)[80:]] = 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", ".*learns from 40 of the 90 rows")
+        TabularRegressor(max_rows=40).fit(TRAIN, y)
+
+
+def test_numbers_as_text_and_dates_with_time_zones_are_the_same_table() -> None:
+    other = TRAIN.assign(
+        size=[f" {size!r} " if size == size else "NA" for size in TRAIN["size"].tolist()],
+        age=TRAIN["age"].astype(int).astype(str),
+        sold=TRAIN["sold"].dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = TabularRegressor().fit(other, PRICE[:90])
+    assert model.kinds_ == {"size": "number", "age": "number", "town": "category", "sold": "date", "nothing": "number"}
+    np.testing.assert_array_equal(model.predict(other), MODEL.predict(TRAIN))
+    np.testing.assert_array_equal(model.predict(TEST), MODEL.predict(TEST))
+
+
+def test_few_sentences_are_compared_as_text() -> None:
+    rng = np.random.default_rng(0)
+    things, words = ["window", "door", "roof"], ["broken", "old", "clean", "new"]
+    sentences = [f"the {thing} of the house is {word}" for thing in things for word in words]
+    bad = np.array([word in ("broken", "old") for _ in things for word in words], dtype=float)
+    chosen = np.r_[np.arange(12), rng.integers(0, 12, 28)]
+    note, y = np.array(sentences, dtype=object)[chosen], bad[chosen] + 0.1 * rng.normal(size=40)
+    model = TabularRegressor().fit(pd.DataFrame({"note": note}), y)
+    assert model.kinds_ == {"note": "text"}
+    new = pd.DataFrame({"note": ["the garden of the house is old", "the garden of the house is new"]})
+    old, fresh = model.predict(new)
+    assert old > fresh + 0.3
+    assert np.mean((model.predict(pd.DataFrame({"note": sentences})) - bad) ** 2) < 0.05
 
 
 def test_categories_and_gaps_that_are_new() -> None:
@@ -220,7 +291,10 @@ def test_categories_and_gaps_that_are_new() -> None:
         (TRAIN, np.where(np.arange(90) == 3, np.nan, PRICE[:90]), "NaN"),
         (TRAIN, np.where(np.arange(90) == 3, np.inf, PRICE[:90]), "infinity"),
         (TRAIN, PRICE[:80], "inconsistent numbers of samples"),
-        (TRAIN, TRAIN["town"].fillna("Ulm"), "could not convert|learns numbers"),
+        (TRAIN, TRAIN["town"].fillna("Ulm"), r"TabularRegressor learns numbers, but y holds '(Ulm|Zug|Bonn)' \(dtype"),
+        (TRAIN, ["1"] * 89 + ["many"], "TabularRegressor learns numbers, but y holds 'many'"),
+        (TRAIN.assign(it=1j), PRICE[:90], "column 'it' holds complex numbers"),
+        (TRAIN.assign(it=[[1, 2]] * 90), PRICE[:90], "column 'it' holds list values"),
         (TRAIN[:0], PRICE[:0], "minimum of 1"),
         (TRAIN[[]], PRICE[:90], r"0 feature\(s\)"),
         (TRAIN["size"], PRICE[:90], "2-dimensional container"),
@@ -423,6 +497,8 @@ def test_a_gap_that_is_new_is_averaged_over() -> None:
     assert std[0] > std[1] > 1.0
     # The other column still tells what it told.
     assert np.corrcoef(mean[1:], new["b"][1:].astype(float))[0, 1] > 0.99
+    # A row is predicted for alone as it is among others.
+    np.testing.assert_allclose(model.predict(new[:1]), mean[:1], atol=1e-8)
     whole = model.predict(frame[100:])
     mixed = pd.concat([frame[100:120], new[20:]])
     np.testing.assert_allclose(model.predict(mixed)[:20], whole[:20], atol=1e-8)

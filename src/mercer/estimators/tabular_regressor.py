@@ -5,17 +5,16 @@ from __future__ import annotations
 import copy
 import dataclasses
 import time
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import ParameterError
+from mercer._errors import MercerWarning, ParameterError
 from mercer._types import Matrix, Positions, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Floats, Is, Number
@@ -23,14 +22,12 @@ from mercer.engine import memory
 from mercer.estimators.gaussian_process_regressor import GaussianProcessRegressor
 from mercer.estimators.shared.targets import check_numbers, warn_of_constant
 from mercer.estimators.tabular.base import COMMAND_LINE, TabularModel
-from mercer.estimators.tabular.linear import linear_errors
-from mercer.estimators.tabular.new_gaps import NewGaps
+from mercer.estimators.tabular.left_out import MOST_ROWS, LeftOutRows, error_quantiles, student_quantiles
+from mercer.estimators.tabular.new_gaps import FEW_DRAWS, NewGaps
 from mercer.kernels import Kernel
 
 # A known variance for each row, so that nearly equal rows do not make the covariance singular.
 _NUGGET = 1e-8
-# Of at most so many rows, errors with each left out calibrate the intervals.
-_LEFT_OUT = 2000
 # Where the process is worse than the mean, its noise is raised to the first share of its variance, and tenfold again up
 # to the last one, where it is almost the mean.
 _RAISED_NOISE, _MOST_NOISE = 0.01, 1e4
@@ -45,7 +42,8 @@ class TabularRegressor(RegressorMixin, TabularModel):
     .. math:: k(x, z) = a \, k_{5/2}\Bigl(\sqrt{\textstyle\sum_c (x_c - z_c)^2 / \ell_c^2}\Bigr)
               + b \exp\Bigl(-\textstyle\sum_c |x_c - z_c| / m_c\Bigr) + \sum_t s_t \, k_{\mathrm{text}}(x_t, z_t)
 
-    All parameters maximise the evidence. Numbers are mapped to normal scores, which bends functions that are linear in
+    All parameters maximise the evidence; with fewer than ten rows, their logarithms also have a normal prior with a
+    standard deviation of 1. Numbers are mapped to normal scores, which bends functions that are linear in
     numbers with long tails: where ridge regression on the numbers as they are predicts rows that are left out better,
     the kernel may have a linear term in them. Categories become indicators that share a length scale, dates become a
     number with season, weekday and time of day, and text is compared by a string kernel.
@@ -56,7 +54,9 @@ class TabularRegressor(RegressorMixin, TabularModel):
     ----------
     kinds : dict of str to {"number", "category", "date", "text"}, optional
         Kinds of columns that are not what they seem, such as numbers that are codes of categories. The columns of an
-        array are called x0, x1, ...
+        array are called x0, x1, ... By default text is a number where at least 95 % of the entries are numbers in
+        digits or words such as NA; digits with leading zeros are categories. Other text is a category where values
+        repeat, and text where more than half of over 20 values differ, or where sentences are seldom repeated.
     search_rows : int, default=1500
         Most rows by which the kernel is learnt, drawn at random; the fit then uses all.
     max_rows : int, optional
@@ -76,15 +76,19 @@ class TabularRegressor(RegressorMixin, TabularModel):
         The fitted process, on encoded rows and standardised targets.
     encoder_ : ColumnEncoder
         The fitted encoding of the columns.
+    kinds_ : dict of str to str
+        What each column was taken for.
     kernel_ : Kernel
         The learnt kernel, on encoded rows.
     noise_ : float
         Variance of the noise of a row of weight 1, as a share of that of y. Where predictions for rows that are left
-        out were worse than the mean of the others, it is larger than the evidence chose.
+        out were worse than the mean of the others, it is larger than the evidence chose. That of a single row is the
+        variance of the process.
     gap_noise_ : ndarray of shape (g,)
         For each column with missing values, the variance that a row without a value there has in addition.
     target_mean_, target_scale_ : float
-        Mean and standard deviation of y; the process learns y on this scale.
+        Mean and standard deviation of y; the process learns y on this scale. The scale of equal numbers is their size,
+        or 1 for zeros.
     relevance_ : ndarray of shape (n_features_in_,)
         For each column, the share of the variance of the predictions f that is lost without it:
         :math:`\mathrm E (f(x) - f(x'))^2 / (2 \operatorname{Var} f)`, where x' is x with that column from another row.
@@ -136,6 +140,7 @@ class TabularRegressor(RegressorMixin, TabularModel):
     """
 
     _command_line = dataclasses.replace(COMMAND_LINE, frugal="svr")
+    _few_rows = 10
     _fitted = Fitted(
         {
             "model_": Is(GaussianProcessRegressor),
@@ -204,7 +209,8 @@ class TabularRegressor(RegressorMixin, TabularModel):
             rows, random = self._kept_rows(len(y), None)
             self.target_mean_ = float(np.average(y, weights=weights))
             spread = float(np.sqrt(np.average(np.square(y - self.target_mean_), weights=weights)))
-            self.target_scale_ = spread if spread > 0 else 1.0
+            # Of one number, or of equal ones, the scale is not known: it is taken to be their size.
+            self.target_scale_ = spread or abs(self.target_mean_) or 1.0
             targets = (y - self.target_mean_) / self.target_scale_
             features = self._choose(features, targets, rows, weights)
             self.relevance_ = self._relevance(self.model_.predict, features, random)
@@ -220,9 +226,10 @@ class TabularRegressor(RegressorMixin, TabularModel):
         whole = self.encoder_
         self.encoder_, plain = whole.without_numbers(features)
         left_out = self._condition(plain, targets, rows, weights)
-        some = np.sort(rows[:_LEFT_OUT])
-        # Through fewer rows than columns there is a linear function anyway.
-        if not 0 < len(whole.numbers_) < len(some) or not left_out.is_worse_than_linear(features[some]):
+        some = np.sort(rows[:MOST_ROWS])
+        # Through fewer rows than columns there is a linear function anyway, and of a few errors nothing is known.
+        most = len(some) if len(some) >= self._few_rows else len(some) / 2
+        if not 0 < len(whole.numbers_) < most or not left_out.is_worse_than_linear(features[some]):
             return plain
         other = copy.copy(self)
         other.encoder_ = whole
@@ -232,13 +239,16 @@ class TabularRegressor(RegressorMixin, TabularModel):
         self.__dict__ |= vars(other)
         return features
 
-    def _condition(self, features: Any, targets: Vector, rows: Positions, weights: Vector | None) -> _LeftOutRows:
+    def _condition(self, features: Any, targets: Vector, rows: Positions, weights: Vector | None) -> LeftOutRows:
         """Learn the kernel and fit the process to the rows."""
         kernel = self._learn(features, targets[:, None], rows, weights).kernel
+        if len(rows) == 1:
+            # No other row shows how targets differ: by as much as the process does.
+            self.noise_ = float(np.mean(kernel.diagonal(features[rows])))
         left_out = self._left_out(kernel, features, targets, rows, weights)
         self.residual_quantiles_ = left_out.standardised()
         used = np.sort(rows)
-        few = len(used) <= _LEFT_OUT
+        few = len(used) <= MOST_ROWS
         self.model_ = left_out.model if few else self._process(kernel, features, targets, used, weights)
         return left_out
 
@@ -252,7 +262,12 @@ class TabularRegressor(RegressorMixin, TabularModel):
         elif not self.gap_noise_.any():
             alpha = self.noise_ + _NUGGET
         model = GaussianProcessRegressor(kernel, alpha=alpha, optimizer=None, n_jobs=self.n_jobs)
-        return model.fit(features[rows], targets[rows])
+        with warnings.catch_warnings():
+            # The user has been warned of a constant y, and these targets are not in the unit of y. Where the mean is
+            # better, the noise is raised, and the parameters that are recommended there are not the user's.
+            for message in ("y has the value .* in every row", "GaussianProcessRegressor: the mean squared error on"):
+                warnings.filterwarnings("ignore", message, MercerWarning)
+            return model.fit(features[rows], targets[rows])
 
     def _variances(self, features: Any) -> Vector:
         """Of the noise of encoded rows of weight 1, with what keeps the covariance matrix regular."""
@@ -261,18 +276,18 @@ class TabularRegressor(RegressorMixin, TabularModel):
 
     def _left_out(
         self, kernel: Kernel, features: Any, targets: Vector, rows: Positions, weights: Vector | None
-    ) -> _LeftOutRows:
+    ) -> LeftOutRows:
         """Predictions for some rows, each left out; sets ``noise_``, so that they are no worse than the mean.
 
         An extreme target can have the evidence of a function that goes through it, and through the noise of all others.
         """
-        some = np.sort(rows[:_LEFT_OUT])
+        some = np.sort(rows[:MOST_ROWS])
         counts = np.ones(len(some)) if weights is None else weights[some]
         variance = float(np.mean(kernel.diagonal(features[some])))
         while True:
             model = self._process(kernel, features, targets, some, weights)
             noise = self._variances(features[some])
-            left_out = _LeftOutRows.of(model, targets[some], noise, counts)
+            left_out = LeftOutRows.of(model, targets[some], noise, counts)
             if left_out.is_better_than_the_mean() or self.noise_ >= _MOST_NOISE * variance:
                 return left_out
             self.noise_ = max(10.0 * self.noise_, _RAISED_NOISE * variance)
@@ -298,15 +313,17 @@ class TabularRegressor(RegressorMixin, TabularModel):
             return self._with_deviations(features, gaps)
         mean = self.model_.predict(features)
         if gaps is not None:
-            mean[gaps.rows] = np.mean([self.model_.predict(draw) for draw in gaps.draws()], axis=0)
+            mean[gaps.rows] = gaps.predicted(self.model_.predict).mean(axis=0)
         return self.target_mean_ + self.target_scale_ * mean
 
     def _with_deviations(self, features: Any, gaps: NewGaps | None) -> tuple[Vector, Vector]:
         """Means and standard deviations of observations in encoded rows."""
         mean, variance = self._moments(features)
         if gaps is not None:
-            means, variances = map(np.array, zip(*(self._moments(draw) for draw in gaps.draws()), strict=True))
-            mean[gaps.rows], variance[gaps.rows] = means.mean(axis=0), variances.mean(axis=0) + means.var(axis=0)
+            means = gaps.predicted(self.model_.predict)
+            variances = gaps.predicted(lambda draws: self._moments(draws)[1], FEW_DRAWS)
+            mean[gaps.rows] = means.mean(axis=0)
+            variance[gaps.rows] = variances.mean(axis=0) + means.var(axis=0, ddof=1)
         return self.target_mean_ + self.target_scale_ * mean, self.target_scale_ * np.sqrt(variance)
 
     def _moments(self, features: Any) -> tuple[Vector, Vector]:
@@ -322,8 +339,9 @@ class TabularRegressor(RegressorMixin, TabularModel):
         r"""Return quantiles of new observations: the mean plus ``std`` times a quantile of standardised errors.
 
         The errors are those of training rows, each left out in turn, so that an interval has the coverage that it had
-        in training, also where the noise is not Gaussian. Beyond the largest error the tails are Gaussian, and so are
-        the quantiles of rows with a gap in a column that had none in training.
+        in training, also where the noise is not Gaussian. Beyond the largest error the tails are those of Student's
+        distribution with n - 1 degrees of freedom for n rows: Gaussian for many rows, and wide for a few, which say
+        little of the noise. So are the quantiles of rows with a gap in a column that had none in training.
 
         Parameters
         ----------
@@ -346,73 +364,8 @@ class TabularRegressor(RegressorMixin, TabularModel):
             raise ParameterError(f"quantiles must be numbers between 0 and 1, but are {quantiles!r}.")
         features, gaps = self._encoded(X)
         mean, std = self._with_deviations(features, gaps)
-        errors = np.tile(_error_quantiles(self.residual_quantiles_, wanted), (len(mean), 1))
+        errors = np.tile(error_quantiles(self.residual_quantiles_, wanted), (len(mean), 1))
         if gaps is not None:
             # What such an entry would have told, no error of training shows.
-            errors[gaps.rows] = ndtri(wanted)
+            errors[gaps.rows] = student_quantiles(len(self.residual_quantiles_), wanted)
         return np.asarray(mean[:, None] + std[:, None] * errors)
-
-
-@dataclass(frozen=True, eq=False)
-class _LeftOutRows:
-    """Targets y (n,) of weighted rows; mean and variance of each by all others, one of its repetitions left out."""
-
-    model: GaussianProcessRegressor
-    y: Vector
-    mean: Vector
-    variance: Vector
-    counts: Vector
-
-    @classmethod
-    def of(cls, model: GaussianProcessRegressor, y: Vector, noise: Vector, counts: Vector) -> _LeftOutRows:
-        left_out = model.leave_one_out()
-        mean, variance = left_out.mean, left_out.variance
-        if (counts != 1.0).any():
-            # Of a row of weight w, w - 1 repetitions stay.
-            own = np.maximum(variance - noise / counts, np.finfo(float).tiny)
-            others = np.maximum(counts - 1.0, 0.0) / noise
-            precision = 1.0 / own + others
-            mean, variance = (mean / own + others * y) / precision, 1.0 / precision + noise
-        return cls(model, y, mean, variance, counts)
-
-    def standardised(self) -> Vector:
-        """Sorted errors in units of their deviations, each as often as it counts."""
-        errors = (self.y - self.mean) / np.sqrt(self.variance)
-        return np.sort(errors) if (self.counts == 1.0).all() else _repeated(errors, self.counts)
-
-    def is_better_than_the_mean(self) -> bool:
-        """Whether the sum of the sizes of the errors is no larger than for the mean of all others."""
-        total, counts = float(self.counts.sum()), self.counts
-        if total <= 1.0:
-            return True
-        others = (counts @ self.y - self.y) / (total - 1.0)
-        return float(counts @ np.abs(self.y - self.mean)) <= float(counts @ np.abs(self.y - others))
-
-    def is_worse_than_linear(self, features: Any) -> bool:
-        """Whether ridge regression has smaller errors, by the sum of their sizes or of their squares."""
-        own, others = self.y - self.mean, linear_errors(features, self.y, self.counts, self.model.n_jobs)
-        return any(self.counts @ size(others) < self.counts @ size(own) for size in (np.abs, np.square))
-
-
-def _repeated(errors: Vector, counts: Vector) -> Vector:
-    """Sorted errors (n,), each as often as it counts (n,); at most ``_LEFT_OUT`` of them, equally far apart.
-
-    >>> _repeated(np.array([3.0, 1.0]), np.array([1.0, 2.0])).tolist()
-    [1.0, 1.0, 3.0]
-    """
-    order = np.argsort(errors)
-    ends = np.cumsum(counts[order])
-    number = int(np.clip(round(float(ends[-1])), 1, _LEFT_OUT))
-    places = (np.arange(number) + 0.5) / number * ends[-1]
-    return np.asarray(errors[order][np.searchsorted(ends, places)])
-
-
-def _error_quantiles(errors: Vector, wanted: Vector) -> Vector:
-    """Quantiles of errors (n,), of which the i-th is that of i / (n + 1); beyond the first and last Gaussian ones."""
-    n = len(errors)
-    shares = np.arange(1, n + 1) / (n + 1)
-    inside = np.interp(wanted, shares, errors)
-    gaussian = ndtri(wanted)
-    lower = np.minimum(errors[0] + gaussian - ndtri(shares[0]), gaussian)
-    upper = np.maximum(errors[-1] + gaussian - ndtri(shares[-1]), gaussian)
-    return np.where(wanted < shares[0], lower, np.where(wanted > shares[-1], upper, inside))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,15 +37,17 @@ def check_numbers(learner: KernelEstimator, y: ArrayLike, X: CheckedRows, *, sev
     """
     refuse_unreal(y, "y")
     with advised():
-        y = check_y(y, multi_output=several, y_numeric=True, estimator=learner)
+        # Text becomes numbers below, where the error names it.
+        y = check_y(y, multi_output=several, y_numeric=False, estimator=learner)
         check_consistent_length(X, y)
     try:
         numbers = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
         name = learner if isinstance(learner, str) else type(learner).__name__
+        example = next((entry for entry in np.ravel(y).tolist() if not _is_number(entry)), None)
         raise DataError(
-            f"{name} learns numbers, but y holds {np.ravel(y)[:1].tolist()[0]!r:.80} (dtype {y.dtype}); pass numbers, "
-            "or use a classifier for labels."
+            f"{name} learns numbers, but y holds {example!r:.80} (dtype {y.dtype}); pass numbers, or use a classifier "
+            "for labels."
         ) from error
     # Predictions have the precision of X.
     dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
@@ -55,6 +57,14 @@ def check_numbers(learner: KernelEstimator, y: ArrayLike, X: CheckedRows, *, sev
             "precision of X; divide y by a number."
         )
     return numbers
+
+
+def _is_number(entry: Any) -> bool:
+    try:
+        float(entry)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def require_squares(y: Vector) -> None:

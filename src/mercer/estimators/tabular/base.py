@@ -17,6 +17,7 @@ from mercer._registered import CommandLine
 from mercer._sklearn import check_feature_names, check_n_features
 from mercer._types import Matrix, Positions, RowsLike, Vector
 from mercer.data.column_encoder import ColumnEncoder
+from mercer.data.column_entries import read_columns
 from mercer.data.fitted import Fitted
 from mercer.data.seeds import generator
 from mercer.data.sklearn_errors import advised
@@ -29,6 +30,7 @@ from mercer.estimators.shared.statements import Jobs
 from mercer.estimators.shared.weights import check_sample_weight
 from mercer.estimators.tabular.mixture import Learned, Mixture, RowNoise, learn, relevance
 from mercer.estimators.tabular.new_gaps import NewGaps
+from mercer.estimators.tabular.penalty import way_of_choice
 from mercer.estimators.tabular.repeats import merged
 from mercer.kernels import Kernel
 from mercer.solvers.gaussian.search import Search
@@ -39,8 +41,8 @@ _MATRICES, _MOST_ROWS = 3, 20_000
 
 
 def _chosen(model: Any) -> str:
-    cost = f", C={model.model_.C:.4g} by 5 folds" if hasattr(model.model_, "C") else ""
     rows = min(model.n_rows_, model.search_rows)
+    cost = f", C={model.model_.C:.4g} by {way_of_choice(rows)}" if hasattr(model.model_, "C") else ""
     return f"the kernel by the evidence on {rows} rows, {model.search_.evaluations} evaluations{cost}"
 
 
@@ -73,6 +75,8 @@ class TabularModel(BaseEstimator, OneBlasThread):
 
     # The least variance of the noise in the search, as a share of that of the targets.
     _least_noise: ClassVar[float] = 0.0
+    # With fewer rows all parameters have a prior.
+    _few_rows: ClassVar[int] = 0
 
     _fitted = Fitted(
         {
@@ -109,7 +113,11 @@ class TabularModel(BaseEstimator, OneBlasThread):
 
     def _check_table(self, X: Any, *, reset: bool) -> Any:
         """The table, checked as scikit-learn does; a data frame stays one."""
-        if not hasattr(X, "columns"):
+        if hasattr(X, "columns"):
+            # What scikit-learn's checks would convert, or would not name the column of.
+            for _ in read_columns(X):
+                continue
+        else:
             refuse_unreal(X, "X")
         with advised():
             # A data frame without columns has no common type of them, which is asked for first.
@@ -180,12 +188,14 @@ class TabularModel(BaseEstimator, OneBlasThread):
         deviation = self._deviation(int(encoder.groups_[-1]) + 1)
         mixture = Mixture.of(encoder.groups_, len(encoder.texts_), deviation, len(encoder.gaps_), len(encoder.numbers_))
         few = np.sort(rows[: self.search_rows])
+        counts = None if weights is None else weights[few]
+        if (len(few) if counts is None else counts.sum()) < self._few_rows:
+            mixture = dataclasses.replace(mixture, anchored=True)
         start = mixture.start
         previous = vars(self).get("search_") if self.warm_start else None
         # Other rows may have other categories, and with them other groups of features.
         if previous is not None and len(previous.theta) == len(start):
             start = previous.theta
-        counts = None if weights is None else weights[few]
         noise = RowNoise(counts, encoder.missing(features[few]), self._least_noise)
         learned = learn(mixture, start, features[few], targets[few], noise, self.n_jobs)
         self.n_rows_, self.search_ = len(rows), learned.search
@@ -214,6 +224,12 @@ class TabularModel(BaseEstimator, OneBlasThread):
             peak_bytes=max(peak, inner.peak_bytes),
             storage=sentence,
         )
+
+    @property
+    def kinds_(self) -> dict[str, str]:
+        """What each column was taken for, by its name: number, category, date or text."""
+        check_is_fitted(self, "encoder_")
+        return self.encoder_.kinds_
 
     @property
     def kernel_(self) -> Kernel:

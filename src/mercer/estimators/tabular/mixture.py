@@ -39,6 +39,9 @@ _SCALE_BOUNDS, _SHARE_BOUNDS, _NOISE_BOUNDS = (0.05, 1e3), (1e-3, 1e3), (1e-6, 1
 _MOST_SCALES = 100
 # Above so many columns with gaps there is one variance of their noise.
 _MOST_GAPS = 10
+# Where the start is the mean of a prior of all parameters: the standard deviation of their logarithms, and the noise,
+# since a handful of rows that go together by chance are not to be believed.
+_ANCHOR, _ANCHORED_NOISE = 1.0, 0.3
 # A known variance for each row, so that repeated rows do not make the covariance singular.
 _NUGGET = 1e-8
 # The search ends when five steps together gain less than a nat.
@@ -65,12 +68,16 @@ class Mixture:
         The prior: the standard deviation of the logarithms of the length scales of a term around their mean.
     gaps : int, default=0
         Columns with missing entries.
+    anchored : bool, default=False
+        Whether the logarithm of each parameter is also normal around its start, with a standard deviation of 1: a
+        handful of rows say little of any, and without this prior they have a kernel that is certain of what they are.
     """
 
     kernel: Kernel
     places: Positions
     deviation: float = 0.5
     gaps: int = 0
+    anchored: bool = False
 
     @classmethod
     def of(cls, groups: Integers, texts: int = 0, deviation: float = 0.5, gaps: int = 0, numbers: int = 0) -> Mixture:
@@ -105,7 +112,8 @@ class Mixture:
     def start(self) -> Vector:
         """The parameters that differ, the noise of gaps, and that of all rows, as logarithms."""
         first = np.unique(self.places, return_index=True)[1]
-        return np.append(self.kernel.theta[first], np.full(self.noises + 1, np.log(_NOISE)))
+        noise = _ANCHORED_NOISE if self.anchored else _NOISE
+        return np.append(self.kernel.theta[first], np.full(self.noises + 1, np.log(noise)))
 
     @property
     def noises(self) -> int:
@@ -127,16 +135,20 @@ class Mixture:
     def log_prior(self, theta: Vector) -> tuple[float, Vector]:
         """The log density, but for a constant, of the length scales of each term around their geometric mean.
 
-        Columns share what is known of them all: without the prior, many columns and few rows fit noise.
+        Columns share what is known of them all: without the prior, many columns and few rows fit noise. If
+        ``anchored``, that of all parameters around the start is added.
         """
         value, gradient = 0.0, np.zeros(len(theta))
+        if self.anchored:
+            gradient = (self.start - theta) / _ANCHOR**2
+            value = -0.5 * float(gradient @ gradient) * _ANCHOR**2
         terms = [name.partition("length_scale")[0] if "length_scale" in name else None for name in self.names]
         for term in dict.fromkeys(terms):
             if term is not None:
                 chosen = np.flatnonzero([other == term for other in terms])
                 scores = (theta[chosen] - theta[chosen].mean()) / self.deviation
                 value -= 0.5 * float(scores @ scores)
-                gradient[chosen] = -scores / self.deviation
+                gradient[chosen] -= scores / self.deviation
         return value, gradient
 
 

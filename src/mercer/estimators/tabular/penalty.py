@@ -70,6 +70,15 @@ def choose_cost(
     return _COSTS[int(np.argmin(losses))]
 
 
+def way_of_choice(rows: int) -> str:
+    """How :func:`choose_cost` compares penalties on so many rows, in words.
+
+    >>> way_of_choice(20), way_of_choice(21)
+    ('leaving out each row in turn', '5 folds')
+    """
+    return "leaving out each row in turn" if rows <= _SINGLY else f"{_FOLDS} folds"
+
+
 def _expected_cost(codes: Positions, weights: Vector, variance: float) -> float:
     """The C that the evidence for a process of some variance expects.
 
