@@ -77,7 +77,7 @@ def test_rows(learner: str, kernels: Any, tmp_path: Any) -> None:
     ("learner", "y", "message"),
     [
         ("numbers", np.array(["a"] * 40), "SVR learns numbers, but y holds 'a'"),
-        ("ridge", pd.Series(["p", "n"] * 20, dtype="category"), "could not convert string to float: 'p'"),
+        ("ridge", pd.Series(["p", "n"] * 20, dtype="category"), "KernelRidge learns numbers, but y holds 'p'"),
         ("numbers", np.c_[NUMBERS, NUMBERS], "y should be a 1d array"),
         ("numbers", np.r_[NUMBERS[:39], np.nan], "y contains NaN"),
         ("ridge", NUMBERS[:30], "inconsistent numbers of samples"),
