@@ -9,7 +9,6 @@ import numpy as np
 from scipy.special import stdtrit
 
 from mercer._types import Vector
-from mercer.estimators.gaussian_process_regressor import GaussianProcessRegressor
 from mercer.estimators.tabular.linear import linear_errors
 
 MOST_ROWS = 2000
@@ -18,16 +17,19 @@ MOST_ROWS = 2000
 
 @dataclass(frozen=True, eq=False)
 class LeftOutRows:
-    """Targets y (n,) of weighted rows; mean and variance of each by all others, one of its repetitions left out."""
+    """Targets y (n,) of weighted rows; mean and variance of each by all others, one of its repetitions left out.
 
-    model: GaussianProcessRegressor
+    ``model`` is the :class:`~mercer.GaussianProcessRegressor` that was fitted to them.
+    """
+
+    model: Any
     y: Vector
     mean: Vector
     variance: Vector
     counts: Vector
 
     @classmethod
-    def of(cls, model: GaussianProcessRegressor, y: Vector, noise: Vector, counts: Vector) -> LeftOutRows:
+    def of(cls, model: Any, y: Vector, noise: Vector, counts: Vector) -> LeftOutRows:
         left_out = model.leave_one_out()
         mean, variance = left_out.mean, left_out.variance
         if (counts != 1.0).any():
