@@ -91,7 +91,10 @@ def _ipc_batches(part: Any, columns: list[str]) -> Iterator[Any]:
     options = ipc.IpcReadOptions(included_fields=fields, use_threads=settings.resolve_jobs() > 1)
     with part.open() as stream, ipc.open_file(stream, options=options) as file:
         for number in range(file.num_record_batches):
-            yield file.get_batch(number)
+            batch = file.get_batch(number)
+            # A damaged file may hold offsets beyond its text, which are only looked at here.
+            batch.validate(full=True)
+            yield batch
 
 
 @contextmanager

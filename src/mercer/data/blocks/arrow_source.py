@@ -85,7 +85,9 @@ class ArrowSource(Source):
         for one in self._fragments:
             row = 0
             for batch in one.batches(needed, rows):
-                yield piece_of(ArrowColumns(batch, one.name, row), self.choice, layout, frames)
+                with named_faults(one.name):
+                    piece = piece_of(ArrowColumns(batch, one.name, row), self.choice, layout, frames)
+                yield piece
                 row += batch.num_rows
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ class NpySource(Source):
 def _mapped(path: Path) -> AnyArray:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
+    except (ValueError, EOFError, OSError, OverflowError, SyntaxError, TokenError) as error:
         raise DataError(f"{path} cannot be read as a NumPy array: {error}") from error
     if not isinstance(array, np.ndarray):
         raise DataError(f"{path} holds several arrays (.npz), which cannot be mapped; save each with numpy.save.")

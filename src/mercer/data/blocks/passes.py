@@ -23,6 +23,8 @@ from mercer.engine import memory
 
 # Rows to which an encoder is fitted.
 _ENCODER_ROWS = 20_000
+# Numbers for each column that statistics take: those of all rows and of a strip.
+_VECTORS = 8
 
 
 class Passes:
@@ -198,7 +200,8 @@ class Passes:
                 "a survey needs numbers, but these blocks are data frames; use encoded() in place of frames()."
             )
         statistics = Statistics(self._plan.source.layout.sparse)
-        with self._reservoir(sample, random_state) as reservoir:
+        vectors = memory.reserve(_VECTORS * 8 * self.d, f"statistics of {self.d:,} columns")
+        with vectors, self._reservoir(sample, random_state) as reservoir:
             for block in self:
                 statistics.add(block)
                 if sample is not None:

@@ -19,7 +19,7 @@ from mercer.data.blocks.block import Block, Piece
 from mercer.data.blocks.files import Files, find_files
 from mercer.data.blocks.source import FLOAT64, Layout, Source, array_piece
 from mercer.data.libsvm import libsvm_fault
-from mercer.data.separated import DAMAGE, damaged
+from mercer.data.separated import DAMAGE, damaged, not_utf8
 
 SUFFIXES = (".svmlight", ".libsvm", ".svm")
 # Bytes of text that are read at a time; they become about as many of CSR.
@@ -77,10 +77,17 @@ class SvmlightSource(Source):
                     # zero_based=True keeps the numbers of the file, so that all files agree.
                     X, y = load(BytesIO(lines), n_features=_MOST_FEATURES, zero_based=True)
                 except (ValueError, IndexError, OverflowError) as error:
-                    raise DataError(libsvm_fault(path, str(error))) from error
+                    raise DataError(_fault(path, error)) from error
                 if X.shape[0]:
                     yield sp.csr_matrix(X), np.asarray(y), str(path), row
                     row += X.shape[0]
+
+
+def _fault(path: Path, error: Exception) -> str:
+    try:
+        return libsvm_fault(path, str(error))
+    except UnicodeDecodeError:
+        return not_utf8(path)
 
 
 def _line_groups(path: Path) -> Iterator[bytes]:
