@@ -7,7 +7,8 @@ import dataclasses
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import MemoryBudgetError, ParameterError
 from mercer._registered import CommandLine
 from mercer._types import CheckedRows, RowsLike, Vector
+from mercer.data.blocks.blocks import Blocks
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Whole, Word
 from mercer.engine import memory
@@ -26,10 +28,11 @@ from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.left_out_baseline import warn_if_ridge_is_worse, warn_if_ridge_is_worse_on_own_rows
+from mercer.estimators.shared.on_blocks import BlockFit, check_blocks, over_blocks, require_checkpoint
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_positive
 from mercer.estimators.shared.penalties import check_penalties, choices_of, criterion_of, penalties_of
 from mercer.estimators.shared.repeated import warn_of_repeated_rows
-from mercer.estimators.shared.restricted import RESTRICTED, require_approximation, ridge_on_landmarks
+from mercer.estimators.shared.restricted import RESTRICTED, require_approximation, ridge_on_landmarks, solve_ridge
 from mercer.estimators.shared.statements import FitRows, LikeThe
 from mercer.estimators.shared.targets import require_squares, warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, weighted_scale
@@ -38,6 +41,7 @@ from mercer.gram.hold import evaluated
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.convert import KernelLike, is_named
 from mercer.kernels.inputs import Rows
+from mercer.landmarks.choose import Landmarks
 from mercer.solvers import evaluate
 from mercer.solvers.gaussian.search import Search, warn_of_bounds
 from mercer.solvers.linear import cholesky
@@ -107,6 +111,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     tol : float, default=1e-6
         With an approximation: the largest gap of the objective over the landmarks, as a share of it. For products with
         the kernel matrix: the largest residual, as a share of the targets.
+    checkpoint : str or Path, optional
+        With an approximation: a file of the passes over the rows that are done. After an interruption the same fit goes
+        on from there, and ends with the same bits; at the end the file is removed. Then ``random_state=None`` stands
+        for 0.
     random_state : int, RandomState or None, default=None
         Seed of the choice of landmarks.
     n_jobs : int, optional
@@ -256,6 +264,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         n_landmarks: int = 1000,
         landmarks: Any = "rpcholesky",
         tol: float = 1e-6,
+        checkpoint: str | Path | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -273,16 +282,18 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.n_landmarks = n_landmarks
         self.landmarks = landmarks
         self.tol = tol
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows ``X`` and targets ``y``.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            For ``kernel="precomputed"``, the kernel matrix of shape (n_samples, n_samples).
+        X : array-like or sparse matrix of shape (n_samples, n_features), or Blocks
+            For ``kernel="precomputed"``, the kernel matrix of shape (n_samples, n_samples). Blocks are read once for
+            each step of the solver, and have targets and weights of their own; they need an approximation.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
         sample_weight : float or array-like of shape (n_samples,), optional
             Weights, 0 or more.
@@ -295,6 +306,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         require_flags(self, "alpha_per_target")
         require_choice(self, "solver", ("auto", "cholesky", "cg"))
         require_positive(self, "tol")
+        require_checkpoint(self)
+        if isinstance(X, Blocks):
+            check_blocks(self, X, y, sample_weight)
         if require_approximation(self):
             return self._fit_on_landmarks(X, y, sample_weight)
         criterion, alphas = criterion_of(self.alpha), choices_of(self.alpha, self.alphas)
@@ -330,13 +344,19 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
                     raise
         return KernelCG(self.tol).solve(system, n_jobs=self.n_jobs)
 
-    def _fit_on_landmarks(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
+    def _fit_on_landmarks(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
         """Fit a function over landmarks alone."""
         if isinstance(self.alpha, str) or self.learns_kernel:
             raise ParameterError(
                 'approximation="nystroem" needs numbers for alpha, gamma and kernel_params: nothing is chosen on '
                 "landmarks. Choose them without approximation on a sample of the rows, or by mercer.KernelSearchCV."
             )
+        blocks = X if isinstance(X, Blocks) else None
+        if blocks is None and self.checkpoint is not None:
+            blocks = Blocks.from_arrays(X, y, sample_weight=sample_weight)
+        if blocks is not None:
+            started = BlockFit.of(self, blocks)
+            X, y, sample_weight = cast(Any, started.sample)
         X, y = self._check_X_and_numbers(X, y, several=True)
         require_squares(y)
         weights = None if sample_weight is None else check_sample_weight(sample_weight, X)
@@ -344,7 +364,14 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         alpha = penalties_of(self.alpha, targets.shape[1])
         warn_of_constant(y, weights)
         self._fit_kernel(X, intercept=False)
-        landmarks, solution = ridge_on_landmarks(self, X, targets, weights, alpha)
+        if blocks is None:
+            landmarks, solution = ridge_on_landmarks(self, X, targets, weights, alpha)
+        else:
+            parts = started.restriction(self, X)
+            # Their positions are those in a sample.
+            landmarks = Landmarks(parts.landmarks.rows, None)
+            with started.rows(self, parts, X, _columns, [alpha.tolist(), self.tol]) as rows:
+                solution = solve_ridge(self, parts, rows, alpha)
         self.X_fit_, self.landmark_indices_ = landmarks.rows, landmarks.indices
         self.y_fit_ = self.sample_weight_fit_ = self._loo_predictions = None
         self.alpha_ = alpha if np.ndim(self.alpha) else float(alpha[0])
@@ -476,12 +503,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         weight[rows] = 1.0
         return evaluate.of_system(system, across.weights(targets, n, weight)[:, rows].T)
 
+    @over_blocks
     def predict(self, X: RowsLike) -> NDArray[np.floating]:
         """Predictions, of shape (n,) or (n, n_targets).
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, n_features)
+        X : array-like or sparse matrix of shape (n, n_features), or Blocks
             For ``kernel="precomputed"``, kernel values of new and training rows, shape (n, n_samples).
         """
         X = self._new_rows(X)
@@ -664,3 +692,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
                 f"{setting} needs one penalty for all targets, but alpha has {np.size(self.alpha)} values; pass "
                 "alpha='loo' or a number."
             )
+
+
+def _columns(y: Any) -> Vector:
+    """Targets of a block as columns of numbers."""
+    return np.asarray(y, dtype=np.float64).reshape(len(y), -1)

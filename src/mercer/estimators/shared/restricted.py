@@ -19,7 +19,7 @@ from mercer.gram.hold import evaluated
 from mercer.gram.protocol import GramMatrix
 from mercer.landmarks.choose import Landmarks, Names, choose
 from mercer.solvers.restricted.least_squares import RestrictedCG, RestrictedLeastSquares, RestrictedState
-from mercer.solvers.restricted.passes import StoredRows
+from mercer.solvers.restricted.passes import Passes, StoredRows
 from mercer.solvers.restricted.whitening import Whitening
 from mercer.solvers.solution import Certificate, Solution
 
@@ -67,8 +67,10 @@ class Restriction:
         return StoredRows(self.gram, targets, weights, n_jobs)
 
 
-def restriction(learner: KernelEstimator, X: Any, weights: Vector | None) -> Restriction:
+def restriction(learner: KernelEstimator, X: Any, weights: Vector | None, seed: Any = None) -> Restriction:
     """Choose landmarks among the rows of a fit for its ``kernel_``, and prepare what solvers need.
+
+    ``seed`` is that of the learner.
 
     Raises
     ------
@@ -82,7 +84,7 @@ def restriction(learner: KernelEstimator, X: Any, weights: Vector | None) -> Res
         X,
         options.n_landmarks,
         options.landmarks,
-        generator(options.random_state),
+        generator(seed),
         names=Names(type(learner).__name__),
         sample_weight=weights,
     )
@@ -123,17 +125,23 @@ def ridge_on_landmarks(
     used = np.arange(len(targets)) if weights is None else np.flatnonzero(weights)
     if len(used) < len(targets):
         X, targets, weights = X[used], targets[used], None if weights is None else weights[used]
-    parts = restriction(learner, X, weights)
+    parts = restriction(learner, X, weights, learner.random_state)
     own = np.ones(len(targets)) if weights is None else weights
-    problem = RestrictedLeastSquares(parts.rows(targets, own, learner.n_jobs), parts.white, alphas)
-    solution = RestrictedCG(learner.tol).solve(problem)
-    name = type(learner).__name__
-    _warn_of_gap(name, solution.certificate, learner.tol)
-    _warn_if_worse_than_mean(name, problem, solution.value)
+    solution = solve_ridge(learner, parts, parts.rows(targets, own, learner.n_jobs), alphas)
     chosen = parts.landmarks
     if chosen.indices is not None:
         chosen = dataclasses.replace(chosen, indices=used[chosen.indices])
     return chosen, solution
+
+
+def solve_ridge(learner: Any, parts: Restriction, rows: Passes, alphas: Vector) -> Solution[Matrix, RestrictedState]:
+    """Least squares over landmarks, with warnings where the answer is bad."""
+    problem = RestrictedLeastSquares(rows, parts.white, alphas)
+    solution = RestrictedCG(learner.tol).solve(problem)
+    name = type(learner).__name__
+    _warn_of_gap(name, solution.certificate, learner.tol)
+    _warn_if_worse_than_mean(name, problem, solution.value)
+    return solution
 
 
 def _warn_if_worse_than_mean(learner: str, problem: RestrictedLeastSquares, coefficients: Matrix) -> None:

@@ -18,6 +18,15 @@ _LEAST, _MOST = 2, 20
 _ROWS_PER_PASS = 30
 
 
+def sample_size(n: int, m: int) -> int:
+    """How many of n rows are drawn for m landmarks.
+
+    >>> sample_size(1_000_000, 2000), sample_size(1000, 2000)
+    (40000, 1000)
+    """
+    return min(n, max(_LEAST * m, min(_MOST * m, 5 * _ROWS_PER_PASS * n // m)))
+
+
 @dataclass(frozen=True, eq=False)
 class Sampled:
     """Features of a sample of the rows, from which Hessians are estimated.
@@ -38,7 +47,7 @@ class Sampled:
     def of(cls, rows: Passes, white: Whitening, random: np.random.RandomState) -> Sampled:
         """Draw the sample."""
         n, m, _ = rows.shape
-        count = min(n, max(_LEAST * m, min(_MOST * m, 5 * _ROWS_PER_PASS * n // m)))
+        count = sample_size(n, m)
         with memory.reserve(2 * 8 * count * m, f"kernel values of {count:,} rows and {m:,} landmarks"):
             K, part = rows.sample(count, random)
             return cls(white.features(K), part.targets, part.weights[:, 0] * (n / len(K)))

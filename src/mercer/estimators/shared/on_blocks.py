@@ -1,0 +1,174 @@
+"""Learners over landmarks on rows that are read block by block: fits, checkpoints and predictions."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import DataError, ParameterError
+from mercer._types import Matrix, Vector
+from mercer.data.blocks.block import Block
+from mercer.data.blocks.blocks import Blocks
+from mercer.data.blocks.survey import Survey
+from mercer.estimators.shared.restricted import Restriction, restriction
+from mercer.gram import Gram
+from mercer.solvers.restricted import precondition
+from mercer.solvers.restricted.blocked import BlockedRows
+from mercer.solvers.restricted.journal import Journal
+from mercer.solvers.restricted.passes import Part, StoredRows
+
+# Landmarks are chosen among so many rows, whatever their number.
+_ROWS_FOR_LANDMARKS = 6000
+
+Targets = Callable[[Any], Matrix]
+
+
+def check_blocks(learner: Any, blocks: Blocks, y: Any, sample_weight: Any) -> None:
+    """Raise unless a learner can be fitted to blocks.
+
+    Raises
+    ------
+    ParameterError, DataError
+        If it is not restricted to landmarks, or targets or weights come apart from the blocks.
+    """
+    name = type(learner).__name__
+    if not learner.is_on_landmarks:
+        raise ParameterError(
+            f"{name} needs approximation='nystroem' for rows that are read in blocks, since they need not fit into "
+            "memory; or pass arrays."
+        )
+    if y is not None or sample_weight is not None:
+        raise DataError(
+            f"{name} takes targets and weights from the blocks, so leave out y and sample_weight: "
+            "Blocks(X, target, sample_weight=...)."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class BlockFit:
+    """What a fit on blocks starts from.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    survey : Survey
+        With a sample of the rows.
+    """
+
+    blocks: Blocks
+    survey: Survey
+
+    @classmethod
+    def of(cls, learner: Any, blocks: Blocks) -> BlockFit:
+        """Survey the rows, and draw the sample from which landmarks and the preconditioner come: one pass."""
+        m = learner.n_landmarks if isinstance(learner.landmarks, str) else len(learner.landmarks)
+        size = max(_ROWS_FOR_LANDMARKS + 2 * m, precondition.sample_size(blocks.n, m))
+        found = cls(blocks, blocks.survey(size, random_state=_seed(learner)))
+        if found.sample.y is None:
+            raise DataError(
+                f"{type(learner).__name__} needs targets, and {blocks!r} has none; name them by target=...."
+            )
+        return found
+
+    @property
+    def sample(self) -> Block:
+        """Rows drawn uniformly."""
+        assert self.survey.sample is not None
+        return self.survey.sample
+
+    def restriction(self, learner: Any, X: Any) -> Restriction:
+        """Landmarks among the checked rows ``X`` of the sample."""
+        weights = self.sample.sample_weight
+        return restriction(learner, X, weights, _seed(learner))
+
+    @contextmanager
+    def rows(
+        self, learner: Any, parts: Restriction, X: Any, targets: Targets, settings: object
+    ) -> Iterator[BlockedRows]:
+        """The rows for a solver; when it has ended, a checkpoint is removed.
+
+        Parameters
+        ----------
+        learner : KernelEstimator
+        parts : Restriction
+        X : rows
+            The checked rows of the sample.
+        targets : callable
+            From the targets of a block to (r, t).
+        settings : object
+            What the solution depends on, beside data, kernel and landmarks; JSON can write it.
+        """
+        landmarks, kernel, sample = parts.landmarks.rows, learner.kernel_, self.sample
+        wanted = targets(sample.y)
+
+        def stored(X: Any, y: Matrix, weights: Vector | None) -> StoredRows:
+            gram = Gram(kernel, X, landmarks, dtype=np.float64, n_jobs=learner.n_jobs)
+            own = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
+            return StoredRows(gram, y, own, learner.n_jobs)
+
+        def read(first: int) -> Iterator[StoredRows]:
+            for number, block in enumerate(self.blocks):
+                if number >= first:
+                    yield stored(block.X, targets(block.y), block.sample_weight)
+
+        def draw(count: int, random: np.random.RandomState) -> tuple[Matrix, Part]:
+            return stored(X, wanted, sample.sample_weight).sample(count, random)
+
+        journal = None
+        if learner.checkpoint is not None:
+            identity = [
+                *(type(learner).__name__, repr(kernel), _digest(landmarks), self.survey.fingerprint),
+                *(self.blocks.rows_per_block, settings, np.__version__),
+            ]
+            journal = Journal(learner.checkpoint, json.dumps(identity))
+        shape = (self.survey.n, landmarks.shape[0], wanted.shape[1])
+        yield BlockedRows(shape, read, draw, journal)
+        if journal is not None:
+            journal.remove()
+
+
+def require_checkpoint(learner: Any) -> None:
+    """Raise unless ``checkpoint`` is None or the path of a file.
+
+    Raises
+    ------
+    ParameterError
+        If it is something else, or the learner makes no passes.
+    """
+    value = learner.checkpoint
+    if value is None:
+        return
+    if not isinstance(value, (str, Path)) or Path(value).is_dir() or not Path(value).resolve().parent.is_dir():
+        raise ParameterError(f"checkpoint must be the path of a file in a folder that exists, but is {value!r}.")
+    if not learner.is_on_landmarks:
+        raise ParameterError("checkpoint is for fits over landmarks; pass approximation='nystroem', or leave it out.")
+
+
+def over_blocks(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method that predicts for rows take blocks; what it returns for each is joined."""
+
+    @functools.wraps(method)
+    def predict(self: Any, X: Any) -> Any:
+        if isinstance(X, Blocks):
+            return np.concatenate([method(self, block.X) for block in X])
+        return method(self, X)
+
+    return predict
+
+
+def _seed(learner: Any) -> Any:
+    """The state of the generator; with a checkpoint the same each time."""
+    return 0 if learner.random_state is None and learner.checkpoint is not None else learner.random_state
+
+
+def _digest(rows: Any) -> str:
+    dense = rows.toarray() if hasattr(rows, "toarray") else rows
+    return hashlib.sha256(np.ascontiguousarray(dense).tobytes()).hexdigest()
