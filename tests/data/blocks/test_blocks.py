@@ -212,6 +212,8 @@ def test_tables_are_encoded_from_a_sample():
     encoded = blocks.encoded()
     assert encoded.d == 5 and encoded.columns is None
     first = join(list(encoded))
+    same(encoded.encoder.transform(table[["size", "town"]]), first.X)
+    assert blocks.encoder is None
     assert first.X.shape == (300, 5) and np.isfinite(first.X).all()
     assert (first.X[:, 1] == table["size"].isna()).all()
     # The frames hold the table as it is.
@@ -245,6 +247,11 @@ def test_what_an_encoder_may_not_return():
     table = pd.DataFrame({"word": [f"{i} words" for i in range(50)], "a": np.arange(50.0)})
     with pytest.raises(DataError, match="'word' hold text, which is not encoded as numbers"):
         Blocks(table).encoded()
+    assert Blocks(table).encoded(kinds={"word": "category"}).n == 50
+    with pytest.raises(ParameterError, match="kinds names the column 'wort'"):
+        Blocks(table).encoded(kinds={"wort": "category"})
+    with pytest.raises(ParameterError, match="kinds are for the default encoder"):
+        Blocks(table).encoded(table, kinds={"word": "category"})
 
     def encoder(answer):
         return type("Encoder", (), {"transform": lambda self, X: answer(X)})()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 
 import numpy as np
 import pandas as pd
@@ -49,6 +50,15 @@ def test_blocks_are_reserved(tmp_path, form):
 class Numbers:
     def transform(self, X):
         return X.to_numpy()
+
+
+def test_few_rows_need_little_and_no_thread(tmp_path):
+    np.save(tmp_path / "X.npy", np.zeros((10, 4)))
+    blocks = Blocks(tmp_path / "X.npy")
+    threads = threading.active_count()
+    with config(memory="1 KB"):
+        for block in blocks:
+            assert block.rows == 10 and threading.active_count() == threads
 
 
 def test_samples_are_reserved():

@@ -96,7 +96,8 @@ class NpySource(Source):
 
 def _mapped(path: Path) -> AnyArray:
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        with np.errstate(over="ignore"):
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError, OverflowError, SyntaxError, TokenError) as error:
         raise DataError(f"{path} cannot be read as a NumPy array: {error}") from error
     if not isinstance(array, np.ndarray):

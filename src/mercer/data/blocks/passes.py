@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
-from mercer._errors import DataError
+from mercer._errors import DataError, ParameterError
 from mercer.data.blocks.block import Block
 from mercer.data.blocks.checksum import Ledger, Mark, fingerprint_of
 from mercer.data.blocks.choice import check_count
@@ -56,6 +56,11 @@ class Passes:
     def columns(self) -> tuple[str, ...] | None:
         """Names of the columns of X; None for arrays and encoded tables."""
         return None if self._plan.encoder is not None else self._plan.source.layout.names
+
+    @property
+    def encoder(self) -> Any:
+        """What turns data frames into X, for rows that come later; None if tables are not encoded."""
+        return self._plan.encoder
 
     @property
     def dtype(self) -> np.dtype:
@@ -115,7 +120,7 @@ class Passes:
             raise DataError(f"{self._plan.source} has no named columns; data frames are made of tables only.")
         return self._from(replace(self._plan, frames=True, encoder=None, width=layout.d))
 
-    def encoded(self, encoder: Any = None, *, random_state: Any = 0) -> Self:
+    def encoded(self, encoder: Any = None, *, kinds: Mapping[str, str] | None = None, random_state: Any = 0) -> Self:
         """Return blocks whose X are the encoded features of a table with columns of any kind.
 
         Parameters
@@ -123,6 +128,8 @@ class Passes:
         encoder : object, optional
             A fitted transformer from data frames to arrays. Default: normal scores of numbers, indicators of
             categories and of missing values, and parts of dates, fitted to a uniform sample of 20,000 rows in a pass.
+        kinds : dict of str to {"number", "category", "date"}, optional
+            For the default: kinds of columns that are not what they seem, such as numbers that are codes.
         random_state : int, RandomState or None, default=0
             For that sample.
 
@@ -134,6 +141,8 @@ class Passes:
         ------
         DataError
             If the rows have no named columns, or a column is text that is no category.
+        ParameterError
+            If kinds are given beside an encoder, or for columns that do not exist.
 
         Examples
         --------
@@ -145,9 +154,11 @@ class Passes:
         [(3, 4)]
         """
         frames = self.frames()
+        if encoder is not None and kinds is not None:
+            raise ParameterError("kinds are for the default encoder; leave them out, or the encoder.")
         if encoder is None:
             sample = frames.sample(_ENCODER_ROWS, random_state=random_state)
-            encoder = ColumnEncoder().fit(sample.X, sample_weight=sample.sample_weight)
+            encoder = ColumnEncoder(kinds).fit(sample.X, sample_weight=sample.sample_weight)
         first = next(piece for piece in self._plan.source.pieces(1, True) if piece.block.rows)
         width = encode(first, encoder).block.X.shape[1]
         return self._from(replace(self._plan, frames=False, encoder=encoder, width=width))

@@ -71,12 +71,15 @@ class Plan:
         if not self.frames and self.encoder is None:
             layout.check_numbers()
         marked: Iterator[tuple[Block, Mark, tuple[str, ...]]] = self._marked()
-        copies = 3 if self.source.ahead else 2
-        known = 0 if layout.sparse or self.frames else self.rows * self.width * self.dtype.itemsize
+        # One block alone needs no thread that reads ahead.
+        rows = self.rows if layout.n is None else min(self.rows, layout.n)
+        ahead = self.source.ahead and layout.n != rows
+        copies = 3 if ahead else 2
+        known = 0 if layout.sparse or self.frames else rows * self.width * self.dtype.itemsize
         progress = Progress(None if layout.n is None else -(-layout.n // self.rows), "blocks")
         with memory.reserve(copies * known, self._what(), _WAY_OUT):
             first, digest = 0, b""
-            for number, (block, mark, files) in enumerate(read_ahead(marked) if self.source.ahead else marked):
+            for number, (block, mark, files) in enumerate(read_ahead(marked) if ahead else marked):
                 ledger.enter(number, first, mark, files)
                 first, digest = first + mark.rows, mark.digest
                 with memory.reserve(0 if known else copies * block.nbytes, self._what(), _WAY_OUT):
@@ -132,7 +135,7 @@ def encode(piece: Piece, encoder: Any, width: int | None = None) -> Piece:
         names = [encoder.names_[place] for place in encoder.texts_]
         raise DataError(
             f"{listing(names, 4)} hold text, which is not encoded as numbers. Leave such columns out with "
-            'columns=[...], or give them the kind "category".'
+            f"columns=[...], or encode them as categories: encoded(kinds={dict.fromkeys(names[:2], 'category')!r})."
         )
     if sp.issparse(X):
         raise DataError(f"{piece.file}: the encoder returned a sparse matrix; set it to return arrays.")
