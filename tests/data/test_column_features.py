@@ -116,6 +116,16 @@ def test_missing_text_is_empty() -> None:
     assert texts == ["ab", "", "3"]
 
 
+def test_texts_that_repeat_are_categories_as_well() -> None:
+    notes, known = np.array(["a b", "a c", "a b", "a c", "d"], dtype=object), np.zeros(5, bool)
+    column = TextColumn.fit(notes, known)
+    assert column.groups == (3,) and column.encode(notes, known).argmax(axis=1).tolist() == [0, 1, 0, 1, 2]
+    # Of texts that nearly all differ, those that repeat are chance.
+    many = np.array([f"note {i // 2 if i < 4 else i}" for i in range(40)], dtype=object)
+    assert TextColumn.fit(many, np.zeros(40, bool)).groups == ()
+    assert TextColumn.fit(many, np.zeros(40, bool), np.full(40, 3.0)).groups == (39,)
+
+
 @pytest.mark.parametrize("size", [1e-300, 1.0, 1e150])
 def test_numbers_as_they_are_have_mean_zero_and_deviation_one(size: float) -> None:
     values = size * np.array([1.0, 2.0, 4.0, 9.0])

@@ -213,7 +213,8 @@ def test_one_row_says_nothing_of_the_noise(price: float, size: float) -> None:
     assert (std >= prior).all() and prior > 0.8 * size
     low, high = model.predict_quantiles(TEST, [0.05, 0.95]).T
     assert (high - low > 10 * size).all()
-    copies = TabularRegressor().fit(TRAIN.iloc[[0] * 5], np.full(5, price))
+    with pytest.warns(MercerWarning, match="in every row"):
+        copies = TabularRegressor().fit(TRAIN.iloc[[0] * 5], np.full(5, price))
     assert (copies.predict(TEST, return_std=True)[1] >= prior).all()
 
 
@@ -277,6 +278,12 @@ def test_few_sentences_are_compared_as_text() -> None:
     old, fresh = model.predict(new)
     assert old > fresh + 0.3
     assert np.mean((model.predict(pd.DataFrame({"note": sentences})) - bad) ** 2) < 0.05
+    # Similar sentences may have nothing in common but their words.
+    effect = rng.normal(size=12)
+    chosen = rng.integers(0, 12, 80)
+    model.fit(pd.DataFrame({"note": np.array(sentences, dtype=object)[chosen]}), effect[chosen])
+    assert model.kinds_ == {"note": "text"} and model.relevance_[0] > 0.3
+    assert np.mean((model.predict(pd.DataFrame({"note": sentences})) - effect) ** 2) < 0.05 * np.var(effect)
 
 
 def test_categories_and_gaps_that_are_new() -> None:

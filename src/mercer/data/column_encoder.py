@@ -110,13 +110,14 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         for encoder, column in zip(self.columns_, read_columns(X), strict=True):
             if isinstance(encoder, TextColumn):
                 texts.append(Strings.of(encoder.texts(column.entries, column.missing)))
+                blocks.append(encoder.encode(column.entries, column.missing))
             else:
                 entries, missing = _values(encoder, column)
                 blocks.append(encoder.encode(entries, missing))
                 if self.numbers and isinstance(encoder, NumberColumn):
                     numbers.append(encoder.standardise(entries, missing))
         blocks += numbers
-        features = np.concatenate(blocks, axis=1) if blocks else np.empty((len(texts[0]), 0))
+        features = np.concatenate(blocks, axis=1)
         if not features.shape[1]:
             features = np.zeros((len(features), 1))
         if not texts:
@@ -190,7 +191,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
 
 def _fitted_encoder(kind: str, column: Column, weights: Vector | None) -> FeatureColumn:
     if kind == "text":
-        return TextColumn()
+        return TextColumn.fit(column.entries, column.missing, weights)
     if kind == "category":
         return CategoryColumn.fit(column.entries, column.missing, weights)
     if kind == "date":

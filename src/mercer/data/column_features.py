@@ -18,6 +18,7 @@ from scipy.special import ndtri
 from mercer._types import Matrix, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Each, Floats, Number, Word
+from mercer.data.text_columns import are_too_many
 
 Missing = NDArray[np.bool_]
 
@@ -245,10 +246,41 @@ class DateColumn:
 
 @dataclass(frozen=True)
 class TextColumn:
-    """Text, which a string kernel compares; a missing entry is the empty text."""
+    """Text, which a string kernel compares; a missing entry is the empty text.
 
-    groups: ClassVar[tuple[int, ...]] = ()
+    Texts that repeat are also categories: what is known of one of them need not hold for similar ones.
+
+    Parameters
+    ----------
+    repeated : CategoryColumn
+        With the texts that repeat; none if most differ.
+
+    Examples
+    --------
+    >>> notes = np.array(["was late", "was early", "was late", "was rude"] * 2, dtype=object)
+    >>> column = TextColumn.fit(notes, np.zeros(8, bool))
+    >>> column.repeated.values, column.groups
+    (('was early', 'was late', 'was rude'), (4,))
+    """
+
+    repeated: CategoryColumn = CategoryColumn(())
     gap: ClassVar[None] = None
+    _fitted: ClassVar[Fitted] = Fitted()
+
+    @classmethod
+    def fit(cls, values: NDArray[np.object_], missing: Missing, weights: Vector | None = None) -> Self:
+        """From values (n,), where they are missing, and how often each counts."""
+        rows = len(values) if weights is None else float(weights.sum())
+        if are_too_many(len(set(_labels(values, missing))), rows):
+            return cls()
+        return cls(CategoryColumn.fit(values, missing, weights))
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        return self.repeated.groups
+
+    def encode(self, values: NDArray[np.object_], missing: Missing) -> Matrix:
+        return self.repeated.encode(values, missing)
 
     def texts(self, values: NDArray[np.object_], missing: Missing) -> list[str]:
         return _labels(values, missing, "")

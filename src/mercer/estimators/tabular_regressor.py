@@ -46,7 +46,8 @@ class TabularRegressor(RegressorMixin, TabularModel):
     standard deviation of 1. Numbers are mapped to normal scores, which bends functions that are linear in
     numbers with long tails: where ridge regression on the numbers as they are predicts rows that are left out better,
     the kernel may have a linear term in them. Categories become indicators that share a length scale, dates become a
-    number with season, weekday and time of day, and text is compared by a string kernel.
+    number with season, weekday and time of day, and text is compared by a string kernel; texts
+    that repeat are categories as well.
     Missing values need no treatment: they have an indicator of their own, and rows with gaps have a noise of their own,
     so that predictions for such rows are as uncertain as they were in training.
 

@@ -208,7 +208,7 @@ class TabularModel(BaseEstimator, OneBlasThread):
         sources = encoder.sources_
         positions = [np.flatnonzero(sources == column) for column in range(self.n_features_in_)]
         for number, column in enumerate(encoder.texts_):
-            positions[column] = np.array([len(sources) + number])
+            positions[column] = np.append(positions[column], len(sources) + number)
         return relevance(function, features, positions, random)
 
     def _certified(self, n: int, seconds: float, peak: int) -> Certificate:
