@@ -18,6 +18,7 @@ from sklearn.datasets import dump_svmlight_file
 from mercer import Blocks
 from mercer._errors import DataError, ParameterError
 from mercer.data.blocks.block import Block, join
+from mercer.kernels import RBF
 
 NAMES = ["a", "b", "c"]
 
@@ -131,6 +132,23 @@ def test_any_way_of_cutting_gives_the_same(write, n, data):
                 same(first, second)
             else:
                 assert first == second
+
+
+def test_sums_over_blocks_have_the_same_bits(tmp_path):
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    table = table_of(X, np.sin(X[:, 0]), np.ones(500))
+    table.to_parquet(tmp_path / "whole.parquet")
+    for number in range(7):
+        table[number * 72 : (number + 1) * 72].to_parquet(tmp_path / f"part{number}.parquet", row_group_size=19)
+    kernel, results = RBF(1.0), set()
+    for source in (tmp_path / "whole.parquet", tmp_path / "part*.parquet", table):
+        blocks = Blocks(source, "y", sample_weight="w", rows_per_block=64)
+        landmarks = blocks.survey(sample=40, random_state=0).sample.X
+        sums = np.zeros(40)
+        for X_block, y_block, weights in blocks:
+            sums += kernel(X_block, landmarks).T @ (weights * y_block)
+        results.add(sums.tobytes())
+    assert len(results) == 1
 
 
 def test_a_fingerprint_tells_what_differs():

@@ -49,7 +49,7 @@ class Fragment:
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """Yield record batches of at most so many rows; little more than one is in memory.
 
-        Scanners of pyarrow hold many: a Parquet file of 480 MB with one row group takes 1 GB there, and 70 MB here.
+        Scanners of pyarrow hold many: a Parquet file of 480 MB with one row group takes 1 GB there, and 0.15 GB here.
         """
         arrow = optional("pyarrow", "reading Parquet and Arrow data")
         own = [name for name in columns if name in self.part.physical_schema.names]
