@@ -64,7 +64,7 @@ def least(problem, loss):
 def test_smooth_losses(loss, alpha, intercept):
     y = numbers() if loss.targets == "numbers" else signs()
     _, rows, white = rows_of(y)
-    criterion = Envelope(loss, 32.0, 0.0) if isinstance(loss, Huber) else Smooth(loss)
+    criterion = Envelope(loss, 32.0) if isinstance(loss, Huber) else Smooth(loss)
     problem = RestrictedRisk(rows, white, criterion, alpha, intercept=intercept)
     solution = RestrictedNewton(1e-8).solve(problem)
     best = least(problem, loss)
@@ -81,7 +81,7 @@ def test_smooth_losses(loss, alpha, intercept):
 def test_piecewise_linear_losses(loss, width, intercept):
     y = signs() if loss.targets == "signs" else numbers()
     _, rows, white = rows_of(y)
-    problem = RestrictedRisk(rows, white, Envelope(loss, width, 1e-7), 0.5, intercept=intercept)
+    problem = RestrictedRisk(rows, white, Envelope(loss, width), 0.5, intercept=intercept)
     solution = RestrictedNewton(1e-5).solve(problem)
     certificate = solution.certificate
     assert solution.status is Status.converged and 0 <= certificate.relative_gap <= 1e-5
@@ -124,7 +124,7 @@ def test_with_all_rows_as_landmarks_it_is_the_support_vector_machine():
     y = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
     K = KERNEL(X)
     rows = StoredRows(Gram(KERNEL, X, X), y[:, None], np.ones(150))
-    problem = RestrictedRisk(rows, Whitening.of(K), Envelope(Hinge(), 4.0, 1e-6), 1 / 10.0)
+    problem = RestrictedRisk(rows, Whitening.of(K), Envelope(Hinge(), 4.0), 1 / 10.0)
     solution = RestrictedNewton(1e-4).solve(problem)
     exact = SVC(C=10.0, kernel=KERNEL, tol=1e-6).fit(X, y)
     values = K @ solution.value[:-1, 0] + solution.value[-1, 0]
@@ -132,7 +132,7 @@ def test_with_all_rows_as_landmarks_it_is_the_support_vector_machine():
     assert solution.certificate.primal * 10 == pytest.approx(exact.certificate_.primal, rel=1e-3)
     targets = np.sin(X).sum(axis=1)
     rows = StoredRows(Gram(KERNEL, X, X), targets[:, None], np.ones(150))
-    problem = RestrictedRisk(rows, Whitening.of(K), Envelope(EpsilonInsensitive(0.1), 4.0, 1e-6), 1.0)
+    problem = RestrictedRisk(rows, Whitening.of(K), Envelope(EpsilonInsensitive(0.1), 4.0), 1.0)
     solution = RestrictedNewton(1e-4).solve(problem)
     exact = SVR(C=1.0, epsilon=0.1, kernel=KERNEL, tol=1e-6).fit(X, targets)
     assert solution.certificate.primal == pytest.approx(exact.certificate_.primal, rel=1e-3)
@@ -152,3 +152,46 @@ def test_a_pass_limit_is_kept_and_said():
     _, rows, white = rows_of(signs())
     solution = RestrictedNewton(1e-12, 5).solve(RestrictedRisk(rows, white, Smooth(Logistic()), 1e-4))
     assert solution.status is Status.iteration_limit and solution.certificate.iterations <= 5 + 2
+
+
+class WithoutState:
+    """Rows for which nothing is kept from pass to pass."""
+
+    def __init__(self, rows):
+        self.rows, self.shape = rows, rows.shape
+
+    def sweep(self, *arguments):
+        return self.rows.sweep(*arguments)
+
+    def single(self):
+        return None
+
+    def sample(self, count, random):
+        return self.rows.sample(count, random)
+
+
+@pytest.mark.parametrize(
+    "loss, weight, most", [(Hinge(), 1.0, 30), (Hinge(), 100.0, 70), (EpsilonInsensitive(0.1), 1.0, 45)]
+)
+def test_multipliers_save_passes_and_are_not_needed(loss, weight, most):
+    n, m = 3000, 150
+    y = signs(n) if loss.targets == "signs" else numbers(n) - 5.0
+    _, rows, white = rows_of(y, m)
+    rows = StoredRows(rows.gram, y, np.full(n, weight))
+    with_state = RestrictedRisk(rows, white, Envelope(loss, 8.0), 1.0)
+    solution = RestrictedNewton(1e-3).solve(with_state)
+    assert solution.status is Status.converged and solution.certificate.iterations <= most
+    without = RestrictedRisk(WithoutState(rows), white, Envelope(loss, 8.0), 1.0)
+    other = RestrictedNewton(1e-3).solve(without)
+    assert other.status is Status.converged
+    assert other.certificate.primal == pytest.approx(solution.certificate.primal, rel=2e-3)
+    assert other.certificate.iterations > solution.certificate.iterations
+
+
+def test_where_no_row_has_a_curvature_the_offset_stays_within_reach():
+    y = np.ones((50, 1))
+    y[0] = -1.0
+    _, rows, white = rows_of(y, 10)
+    problem = RestrictedRisk(StoredRows(rows.gram, y, np.ones(50)), white, Envelope(Hinge(), 1e-3), 1.0)
+    solution = RestrictedNewton(1e-4).solve(problem)
+    assert solution.status is Status.converged and abs(solution.value[-1, 0]) < 10

@@ -13,7 +13,7 @@ from mercer.losses import Loss
 from mercer.losses.softmax import Softmax
 
 # Each envelope is so many times closer than the one before.
-_CLOSER = 4.0
+_CLOSER = 2.0
 # Of a smooth loss with curvatures of about 1, the envelope of this width is nearly the loss.
 _NEGLIGIBLE = 0.05
 
@@ -61,7 +61,7 @@ class Smooth:
     --------
     >>> from mercer.losses import Logistic
     >>> found = Smooth(Logistic()).slopes(np.ones((1, 1)), np.zeros((1, 1)))
-    >>> found.slopes.tolist(), float((found.values + found.conjugates)[0].round(12))
+    >>> found.slopes.tolist(), round((found.values + found.conjugates).item(), 12)
     ([[-0.5]], 0.0)
     """
 
@@ -91,32 +91,42 @@ class Envelope:
     It is smooth, below a loss with slopes of at most s by at most :math:`\mu s^2 / 2`, and its slopes are slopes of the
     loss, so that they make a dual solution. While :math:`\mu` is large, rows far from their targets have a curvature.
 
+    With multipliers u in a second column of the targets it is :math:`\min_p \ell(y, p) + u (f - p) + (f - p)^2 /
+    (2 \mu)`, the augmented Lagrangian of :math:`p = f`, which has the solution of the loss itself if u is a dual
+    solution, however large :math:`\mu` is.
+
     Parameters
     ----------
     loss : Loss
     width : float
         mu.
-    least : float
-        The least mu that is worth a step; 0 for a smooth loss, which comes last itself.
 
     Examples
     --------
     >>> from mercer.losses import Hinge
-    >>> found = Envelope(Hinge(), 0.5, 0.1).slopes(np.ones((2, 1)), np.array([[0.9], [0.0]]))
+    >>> found = Envelope(Hinge(), 0.5).slopes(np.ones((2, 1)), np.array([[0.9], [0.0]]))
     >>> found.values.round(2).tolist(), found.smooth.round(2).tolist(), found.slopes.round(2).tolist()
     ([0.1, 1.0], [0.01, 0.75], [[-0.2], [-1.0]])
     """
 
     loss: Loss
     width: float
-    least: float
     shrinks: ClassVar[bool] = True
 
     def slopes(self, y: Matrix, F: Matrix) -> Slopes:
-        p = self.loss.prox(y, F, self.width)
-        slopes, at_p = (F - p) / self.width, self.loss.value(y, p)
-        smooth = (at_p + self.width / 2 * slopes**2).sum(axis=1)
-        return Slopes(self.loss.value(y, F).sum(axis=1), smooth, slopes, slopes * p - at_p)
+        target, u, p = self._nearest(y, F)
+        slopes, at_p = u + (F - p) / self.width, self.loss.value(target, p)
+        smooth = (at_p + self.width / 2 * (slopes**2 - u**2)).sum(axis=1)
+        return Slopes(self.loss.value(target, F).sum(axis=1), smooth, slopes, slopes * p - at_p)
+
+    @property
+    def augments(self) -> bool:
+        """Whether multipliers are of use; a smooth loss takes the place of its last envelope."""
+        return not self.loss.smooth
+
+    def revised(self, y: Matrix, F: Matrix) -> Matrix:
+        """Targets whose multipliers are the slopes."""
+        return np.hstack([y[:, :1], self.slopes(y, F).slopes])
 
     def curved(self, y: Matrix, F: Matrix, D: Matrix) -> Matrix:
         return self._curvatures(y, F) * D
@@ -124,16 +134,21 @@ class Envelope:
     def curvature(self, y: Matrix, F: Matrix) -> Vector:
         return np.asarray(self._curvatures(y, F).mean(axis=1))
 
+    def _nearest(self, y: Matrix, F: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+        """Targets, multipliers, and p."""
+        target, u = y[:, :1], y[:, 1:] if y.shape[1] > 1 else np.zeros((len(y), 1))
+        return target, u, self.loss.prox(target, F + self.width * u, self.width)
+
     def _curvatures(self, y: Matrix, F: Matrix) -> Matrix:
         """``c / (1 + mu c)`` with the curvature c of the loss at the nearest point p, which is infinite at a kink."""
-        p = self.loss.prox(y, F, self.width)
-        curvature = self.loss.curvature(y, p)
+        target, u, p = self._nearest(y, F)
+        curvature = self.loss.curvature(target, p)
         curvature = curvature / (1.0 + self.width * curvature)
         if self.loss.smooth:
             return np.asarray(curvature)
         # At a kink the slope is between those of the pieces.
-        slopes = (F - p) / self.width
-        least, most = self.loss.slopes(y)
+        slopes = u + (F - p) / self.width
+        least, most = self.loss.slopes(target)
         rounding = 1e-9 * (most - least)
         kink = (slopes > least + rounding) & (slopes < most - rounding) & (np.abs(slopes) > rounding)
         return np.where(kink, 1.0 / self.width, curvature)
@@ -141,9 +156,7 @@ class Envelope:
     def closer(self) -> Criterion | None:
         if self.loss.smooth and self.width <= _NEGLIGIBLE:
             return Smooth(self.loss)
-        if self.width <= self.least:
-            return None
-        return Envelope(self.loss, max(self.width / _CLOSER, self.least), self.least)
+        return Envelope(self.loss, self.width / _CLOSER)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from mercer.engine.progress import Progress
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients
 from mercer.solvers.restricted import precondition
 from mercer.solvers.restricted.criteria import Criterion, Envelope
-from mercer.solvers.restricted.passes import Part, Passes
+from mercer.solvers.restricted.passes import Part, Passes, RowsWithState
 from mercer.solvers.restricted.whitening import Whitening
 from mercer.solvers.solution import Certificate, Solution, Status
 
@@ -30,7 +30,9 @@ _SHORTER = np.concatenate([np.arange(19, 1, -1) / 20, 0.1 * 0.5 ** np.arange(12)
 # Differences of this share of the objective are rounding.
 _ROUNDING = 1e-12
 # Steps at one envelope of the loss; the gap that it leaves is then reduced by the next one.
-_SHARE = 0.2
+_SHARE = 0.5
+# So many envelopes may win nothing.
+_STALLS = 8
 # The offset has no penalty; where no row has a curvature this keeps the system regular.
 _OFFSET = 1e-8
 
@@ -103,8 +105,10 @@ class _Point:
     passes: int
 
     @classmethod
-    def at(cls, problem: RestrictedRisk, gamma: Matrix, passes: int, reach: float) -> _Point:
-        """One pass in float64.
+    def at(
+        cls, problem: RestrictedRisk, gamma: Matrix, passes: int, reach: float, criterion: Envelope | None = None
+    ) -> tuple[_Point, Passes]:
+        """One pass in float64, which first revises the targets of the rows by a criterion. Returns the rows, too.
 
         Where multipliers cannot be scaled, the best offsets are taken to be within twice ``reach`` plus those here.
         """
@@ -114,19 +118,28 @@ class _Point:
         def visit(part: Part, F: Matrix) -> tuple[Matrix, Vector]:
             found = problem.criterion.slopes(part.targets, F + offsets)
             weights = part.weights[:, 0]
+            if part.marks is not None and isinstance(problem.criterion, Envelope):
+                part.marks[...] = problem.criterion.curvature(part.targets, F + offsets) > 0
             above = part.weights * np.maximum(found.slopes, 0.0)
             below = part.weights * np.minimum(found.slopes, 0.0)
             sums = [above.sum(axis=0), below.sum(axis=0)]
             sums += [weights @ np.where(side, found.conjugates, 0.0) for side in (found.slopes > 0, found.slopes <= 0)]
             return np.hstack([above, below]), np.concatenate([[weights @ found.values, weights @ found.smooth], *sums])
 
-        products, sums = problem.rows.sweep(problem.white.coefficients(functions), visit, (2 * k, 2 + 4 * k))
+        V, widths, rows = problem.white.coefficients(functions), (2 * k, 2 + 4 * k), problem.rows
+        if criterion is not None and isinstance(rows, RowsWithState):
+            before = criterion
+            rows, products, sums = rows.revised(
+                V, lambda part, F: before.revised(part.targets, F + offsets), visit, widths
+            )
+        else:
+            products, sums = rows.sweep(V, visit, widths)
         above, below, *conjugates = sums[2:].reshape(4, k)
         sides = problem.white.pull(products)
         norm = problem.alpha / 2 * float((functions**2).sum())
         multipliers = _Multipliers(sides[:, :k], sides[:, k:], above, below, np.array(conjugates))
         primal = float(sums[0]) + norm
-        return cls(
+        point = cls(
             gamma,
             primal,
             float(sums[1]) + norm,
@@ -135,6 +148,7 @@ class _Point:
             float(np.abs(above + below).max()) if problem.intercept else 0.0,
             passes + 1,
         )
+        return point, rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,8 +189,8 @@ class RestrictedNewton:
     With the features :math:`\varphi_i` of row i, the multipliers :math:`u_i = \ell'(y_i, f_i)` are a solution of the
     dual problem :math:`\max_u -\sum_i w_i \ell^*(y_i, u_i) - \|\sum_i w_i u_i \varphi_i\|^2 / (2 \alpha)`, so that
     each pass over the rows has a gap. With an offset they must have the sum 0, and those of one sign are shrunk to that
-    end. A piecewise linear loss is replaced by envelopes, each closer than the last, whose slopes are those of the
-    loss.
+    end. A piecewise linear loss is replaced by envelopes, each closer than the last and augmented with the multipliers
+    of the one before: this is the method of multipliers, whose subproblems Newton's method solves.
 
     Parameters
     ----------
@@ -186,16 +200,20 @@ class RestrictedNewton:
         The most passes.
     random_state : int, default=0
         Of the sample for the preconditioner.
+    verbose : bool, default=False
+        Show progress on standard error.
 
     References
     ----------
     U. Marteau-Ferey, F. Bach, A. Rudi, "Globally convergent Newton methods for ill-conditioned generalized
-    self-concordant losses" (2019).
+    self-concordant losses" (2019). X. Li, D. Sun, K.-C. Toh, "A highly efficient semismooth Newton augmented
+    Lagrangian method for solving Lasso problems" (2018), for the method of multipliers.
     """
 
     tol: float = 1e-4
     max_iter: int = 1000
     random_state: int = 0
+    verbose: bool = False
 
     def solve(self, problem: RestrictedRisk, start: Matrix | None = None) -> Solution[Matrix, Matrix]:
         """Return coefficients and, below them, offsets; the state holds their coordinates.
@@ -242,45 +260,63 @@ class _Search:
         self.single = None if isinstance(problem.criterion, Envelope) else problem.rows.single()
         self.factor: Matrix | None = None
         self.reach = float(np.abs(sampled.targets).max(initial=0.0))
-        self.progress = Progress(solver.max_iter, "passes over the rows")
+        self.offset_slope = 0.0
+        self.progress = Progress(solver.max_iter, "passes over the rows", solver.verbose)
 
     def _at(self, gamma: Matrix, passes: int) -> _Point:
-        return _Point.at(self.problem, gamma, passes, self.reach)
+        return _Point.at(self.problem, gamma, passes, self.reach)[0]
 
     def run(self, gamma: Matrix) -> tuple[_Point, Status]:
         """Steps until the gap is small, rounding ends them, or passes run out."""
-        point = self._at(gamma, 0)
+        point = best = self._at(gamma, 0)
+        stalls = 0
         while point.gap > self.solver.tol * abs(point.primal):
-            # What the gradient contributes to the gap; the rest is that of the envelope.
-            own = float((self.problem.split(point.gradient)[0] ** 2).sum()) / (2 * self.problem.alpha)
-            closer = self.problem.criterion.closer()
-            if closer is not None and own < _SHARE * point.gap:
-                self.problem = replace(self.problem, criterion=closer)
-                self.factor = None
-                point = self._at(point.gamma, point.passes)
-                continue
             if point.passes >= self.solver.max_iter:
-                return point, Status.iteration_limit
-            found = self._step(point)
-            if found is None:
-                if self.single is not None:
-                    self.single = None
-                    continue
-                if closer is None:
-                    return point, Status.stalled
-                self.problem = replace(self.problem, criterion=closer)
-                point = self._at(point.gamma, point.passes)
+                return best, Status.iteration_limit
+            close = self._is_close(point)
+            found = None if close else self._step(point)
+            if found is None and self.single is not None:
+                self.single = None
                 continue
+            if found is None:
+                stalls += 0 if close else 1
+                closer = self.problem.criterion.closer()
+                if closer is None or stalls > _STALLS:
+                    return best, Status.stalled
+                found = self._closer(point, closer)
             point = found
+            if point.gap < best.gap:
+                best, stalls = point, 0
             self.progress.advance(point.passes - self.progress.done)
         return point, Status.converged
+
+    def _is_close(self, point: _Point) -> bool:
+        """Whether another envelope is due: the gradient contributes little to the gap, and the rest is the envelope's."""
+        functions, sums = self.problem.split(point.gradient)
+        own = float((functions**2).sum()) / (2 * self.problem.alpha) + self.reach * float(np.abs(sums).sum())
+        return isinstance(self.problem.criterion, Envelope) and own < _SHARE * point.gap
+
+    def _closer(self, point: _Point, closer: Criterion) -> _Point:
+        """The same coordinates with the next envelope, whose multipliers are the slopes of this one."""
+        criterion = self.problem.criterion
+        self.factor = None
+        self.problem = replace(self.problem, criterion=closer)
+        with_state = isinstance(self.problem.rows, RowsWithState)
+        if not (with_state and isinstance(criterion, Envelope) and criterion.augments):
+            return self._at(point.gamma, point.passes)
+        functions, offsets = self.problem.split(point.gamma)
+        F = self.sampled.features @ functions + offsets
+        self.sampled = replace(self.sampled, targets=criterion.revised(self.sampled.targets, F))
+        found, rows = _Point.at(self.problem, point.gamma, point.passes, self.reach, criterion)
+        self.problem = replace(self.problem, rows=rows)
+        return found
 
     def _step(self, point: _Point) -> _Point | None:
         """The next point; None where no step lowers the objective."""
         try:
             direction, passes = self._direction(point)
         except NumericalError:
-            if self.single is None:
+            if self.single is None and not isinstance(self.problem.criterion, Envelope):
                 raise
             return None
         slope = float((direction * point.gradient).sum())
@@ -300,8 +336,16 @@ class _Search:
 
     def _direction(self, point: _Point) -> tuple[Matrix, int]:
         """Newton's direction, and the passes that it took."""
+        self.offset_slope = float(np.abs(self.problem.split(point.gradient)[1]).max())
+        if isinstance(self.problem.criterion, Envelope) and isinstance(self.problem.rows, RowsWithState):
+            # Near a solution few rows have a curvature, and a factor of their Hessian replaces passes over all.
+            curved = precondition.Sampled.marked(self.problem.rows, self.problem.white)
+            if curved is not None:
+                self.factor = self._factor(point.gamma, curved)
+                direction, self.factor = self._precondition(-point.gradient), None
+                return direction, 0
         if self.factor is None:
-            self.factor = self._factor(point.gamma)
+            self.factor = self._factor(point.gamma, self.sampled)
         size = float(np.linalg.norm(point.gradient))
         rows = self.problem.rows if self.single is None else self.single
         search = ConjugateGradients(
@@ -333,16 +377,18 @@ class _Search:
     def _penalties(self) -> Vector:
         penalties = self.problem.penalties
         if self.problem.intercept:
-            penalties[-1] = _OFFSET * max(float(self.sampled.weights.sum()), self.problem.alpha)
+            # Where no row has a curvature, the offset goes no farther than the targets reach.
+            slope = self.offset_slope / (2 * self.reach) if self.reach > 0 else 0.0
+            penalties[-1] = max(slope, _OFFSET * max(float(self.sampled.weights.sum()), self.problem.alpha))
         return penalties
 
-    def _factor(self, gamma: Matrix) -> Matrix:
-        """The factor of the estimated Hessian at ``gamma``."""
+    def _factor(self, gamma: Matrix, sampled: precondition.Sampled) -> Matrix:
+        """The factor of the Hessian at ``gamma`` of rows that stand for all."""
         problem = self.problem
         functions, offsets = problem.split(gamma)
-        F = self.sampled.features @ functions + offsets
-        curvature = problem.criterion.curvature(self.sampled.targets, F)
-        return self.sampled.factor(self._penalties()[:, 0], curvature, offset=problem.intercept)
+        F = sampled.features @ functions + offsets
+        curvature = problem.criterion.curvature(sampled.targets, F)
+        return sampled.factor(self._penalties()[:, 0], curvature, offset=problem.intercept)
 
     def _precondition(self, R: Matrix) -> Matrix:
         assert self.factor is not None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mercer._types import Matrix, Vector
+from mercer._types import Matrix, Positions, Vector
 from mercer.engine import strips
 from mercer.gram.hold import check_finite
 from mercer.gram.protocol import GramMatrix
@@ -16,13 +17,15 @@ from mercer.gram.protocol import GramMatrix
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Some rows: their targets (s, t), and their weights (s, 1)."""
+    """Some rows: their targets (s, t), their weights (s, 1), and marks (s,) for a visit to write, if they are kept."""
 
     targets: Matrix
     weights: Matrix
+    marks: NDArray[np.bool_] | None = None
 
 
 Visit = Callable[[Part, Matrix], tuple[Matrix, Vector]]
+Revise = Callable[[Part, Matrix], Matrix]
 
 
 class Passes(Protocol):
@@ -42,6 +45,19 @@ class Passes(Protocol):
         """A uniform sample of rows: their kernel values in float64, targets and weights."""
 
 
+@runtime_checkable
+class RowsWithState(Passes, Protocol):
+    """Rows for which numbers are kept from pass to pass."""
+
+    def revised(
+        self, V: Matrix, revise: Revise, visit: Visit, widths: tuple[int, int]
+    ) -> tuple[RowsWithState, Matrix, Vector]:
+        """The rows with the targets ``revise(part, K[part] @ V)``, and what a sweep over these returns; one pass."""
+
+    def marked(self, most: int) -> tuple[Matrix, Part] | None:
+        """The rows that the last pass has marked: what ``sample`` returns; None if there are more than ``most``."""
+
+
 @dataclass(frozen=True, eq=False)
 class StoredRows:
     """Rows in memory.
@@ -59,6 +75,10 @@ class StoredRows:
     targets: Matrix
     weights: Vector
     n_jobs: int | None = None
+    _marks: NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_marks", np.zeros(self.gram.shape[0], dtype=bool))
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -67,11 +87,29 @@ class StoredRows:
 
     def sweep(self, V: Matrix, visit: Visit, widths: tuple[int, int]) -> tuple[Matrix, Vector]:
         """``K^T U`` and sums over strips of rows."""
-        weights = self.weights[:, None]
 
         def strip(rows: slice, values: Matrix) -> tuple[Matrix, Vector]:
-            return visit(Part(self.targets[rows], weights[rows]), values)
+            return visit(self._part(rows), values)
 
+        return self._sweep(V, strip, widths)
+
+    def revised(
+        self, V: Matrix, revise: Revise, visit: Visit, widths: tuple[int, int]
+    ) -> tuple[StoredRows, Matrix, Vector]:
+        """The rows with the targets ``revise(part, K[part] @ V)``, and what a sweep over these returns; one pass."""
+        width = revise(self._part(slice(0)), np.empty((0, V.shape[1]))).shape[1]
+        rows = replace(self, targets=np.empty((self.gram.shape[0], width)))
+
+        def strip(part: slice, values: Matrix) -> tuple[Matrix, Vector]:
+            rows.targets[part] = revise(self._part(part), values)
+            return visit(rows._part(part), values)
+
+        return rows, *self._sweep(V, strip, widths)
+
+    def _part(self, rows: slice | Positions) -> Part:
+        return Part(self.targets[rows], self.weights[rows, None], self._marks[rows])
+
+    def _sweep(self, V: Matrix, strip: strips.Visit, widths: tuple[int, int]) -> tuple[Matrix, Vector]:
         with np.errstate(over="ignore", invalid="ignore"):
             found = strips.sweep(
                 self.gram.fill, self.gram.shape, np.dtype(self.gram.dtype), V, strip, widths, self.n_jobs
@@ -90,6 +128,12 @@ class StoredRows:
         """A uniform sample of rows: their kernel values in float64, targets and weights."""
         n = self.gram.shape[0]
         chosen = np.arange(n) if count >= n else np.sort(random.choice(n, count, replace=False))
-        block = self.gram.block(None if count >= n else chosen, None)
-        part = Part(self.targets[chosen], self.weights[chosen, None])
-        return np.array(block, dtype=np.float64, order="C"), part
+        return self._block(None if count >= n else chosen), self._part(chosen)
+
+    def marked(self, most: int) -> tuple[Matrix, Part] | None:
+        """The rows that the last pass has marked: what ``sample`` returns; None if there are more than ``most``."""
+        chosen = np.flatnonzero(self._marks)
+        return None if len(chosen) > most else (self._block(chosen), self._part(chosen))
+
+    def _block(self, rows: Positions | None) -> Matrix:
+        return np.array(self.gram.block(rows, None), dtype=np.float64, order="C")

@@ -9,7 +9,7 @@ import numpy as np
 from mercer._errors import NumericalError
 from mercer._types import Matrix, Positions, Vector
 from mercer.engine import lapack, memory
-from mercer.solvers.restricted.passes import Passes
+from mercer.solvers.restricted.passes import Passes, RowsWithState
 from mercer.solvers.restricted.whitening import Whitening
 
 # Rows of the sample, as multiples of the landmarks: with s rows the estimate is off by a factor of 1 +- sqrt(m / s).
@@ -51,6 +51,18 @@ class Sampled:
         with memory.reserve(2 * 8 * count * m, f"kernel values of {count:,} rows and {m:,} landmarks"):
             K, part = rows.sample(count, random)
             return cls(white.features(K), part.targets, part.weights[:, 0] * (n / len(K)))
+
+    @classmethod
+    def marked(cls, rows: RowsWithState, white: Whitening) -> Sampled | None:
+        """The rows that the last pass has marked, all of them; None if their products take longer than some passes."""
+        n, m, _ = rows.shape
+        most = max(_LEAST * m, 5 * _ROWS_PER_PASS * n // m)
+        with memory.reserve(2 * 8 * min(n, most) * m, f"kernel values of marked rows and {m:,} landmarks"):
+            found = rows.marked(most)
+            if found is None:
+                return None
+            K, part = found
+            return cls(white.features(K), part.targets, part.weights[:, 0])
 
     def factor(self, penalty: float | Vector, curvature: Vector | None = None, *, offset: bool = False) -> Matrix:
         """The Cholesky factor of the estimated Hessian, ``sum_i w_i c_i phi_i phi_i'`` plus a diagonal.
