@@ -14,7 +14,7 @@ from sklearn.base import ClassifierMixin
 from mercer._registered import CommandLine
 from mercer._types import CheckedRows, Matrix, RowsLike, Vector
 from mercer.data.fitted import Fitted
-from mercer.data.statements import Count, Floats, Is, Labels, Whole
+from mercer.data.statements import Count, Floats, Is, Labels, Maybe, Whole
 from mercer.engine import memory
 from mercer.estimators.shared.along import FitsAlongPenalty, FromAttributes
 from mercer.estimators.shared.certificates import warn_if_stopped
@@ -22,14 +22,21 @@ from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.labels import check_labels, class_factors, encoded, winners
 from mercer.estimators.shared.parameters import require_flags, require_positive, require_whole
+from mercer.estimators.shared.restricted import require_approximation
+from mercer.estimators.shared.restricted_risk import Task, refuse_certificate, refuse_on_landmarks, solve_on_landmarks
 from mercer.estimators.shared.statements import FitRows, outputs
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel, weighted_gram
 from mercer.kernels.convert import KernelLike
+from mercer.losses import Logistic
 from mercer.solvers import evaluate
+from mercer.solvers.restricted.criteria import Smooth, SoftmaxCriterion
 from mercer.solvers.risk.log_loss import log_loss
 from mercer.solvers.risk.logistic import LogisticSolver
 from mercer.solvers.risk.logistic_problem import LogisticPoint, LogisticRisk
 from mercer.solvers.solution import Certificate
+
+# Over landmarks a step is several passes, for its direction and its point.
+_PASSES_PER_STEP = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +75,14 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         For named kernels.
     tol : float, default=1e-4
         The relative error :math:`\|w - w^*\| / \|w\|` at which the solver stops, as bounded by the duality gap. Up to
-        512 rows the solution is as accurate as float64 allows, for any ``tol``.
+        512 rows the solution is as accurate as float64 allows, for any ``tol``. With an approximation: the largest gap
+        of the objective over the landmarks, as a share of it.
     class_weight : dict or "balanced", optional
         Factors of C by class; ``"balanced"`` makes them inversely proportional to the weight of the class.
     fit_intercept : bool, default=True
         Whether there are offsets b, which are not penalised. With several classes they sum to zero.
     max_iter : int, default=100
-        Maximum number of Newton steps.
+        Maximum number of Newton steps; with an approximation, of ten passes over the rows.
     warm_start : bool, default=False
         Start from the solution of the last fit, if it had as many rows and classes and is better than zero. The
         solution is the same within the tolerance, except with an indefinite kernel.
@@ -86,6 +94,16 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         For a kernel that is not positive semi-definite: ``"warn"`` returns a stationary point, marked as such in
         ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix or a function
         is checked for this; if this is True, it counts as indefinite.
+    approximation : {None, "nystroem"}, default=None
+        ``"nystroem"`` restricts the functions to the span of few rows, the landmarks:
+        :math:`f_j(x) = \sum_l a_{jl} k(x, z_l) + b_j`. Time is then linear in the number of rows, and no matrix of rows
+        and landmarks is kept. It needs a positive kernel.
+    n_landmarks : int, default=1000
+        With an approximation: the number of landmarks, all rows if there are fewer.
+    landmarks : {"rpcholesky", "leverage", "kmeans", "uniform"} or rows of the kind of X, default="rpcholesky"
+        How landmarks are chosen, as for :class:`mercer.maps.NystroemMap`, or the landmarks themselves.
+    random_state : int, RandomState or None, default=None
+        Seed of the choice of landmarks.
 
     Attributes
     ----------
@@ -93,7 +111,8 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         The classes, sorted.
     dual_coef_ : ndarray of shape (1, n) or (k, n)
         The coefficients a: :math:`C_i` times the indicator of the class minus its probability, within the tolerance;
-        they sum to zero over the classes. One row for two classes, that of ``classes_[1]``.
+        they sum to zero over the classes. One row for two classes, that of ``classes_[1]``. With an approximation, the
+        coefficients of the landmarks.
     intercept_ : ndarray of shape (1,) or (k,)
         Offsets b; 0 without ``fit_intercept``.
     coef_ : ndarray of shape (1, p) or (k, p)
@@ -104,14 +123,17 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
     norm_ : ndarray of shape (1,) or (k,)
         :math:`\|w\|` in the feature space of any kernel; not for ``"precomputed"``.
     X_fit_ : ndarray or csr_matrix of shape (n, d)
-        The training rows; empty for ``"precomputed"``.
+        The training rows; empty for ``"precomputed"``; with an approximation, the landmarks.
+    landmark_indices_ : ndarray of shape (n_landmarks,) or None
+        With an approximation: the positions of the landmarks among the training rows; None if they are none of them.
     n_iter_ : ndarray of shape (1,)
-        Newton steps.
+        Newton steps; with an approximation, passes over the rows.
     class_weight_ : ndarray of shape (k,)
         Factors of C by class.
     certificate_ : Certificate
         Primal objective, and the dual one (entropies of probabilities minus half a squared norm), in float64 over all
-        rows; its ``kkt_violation`` is the bound on the relative error of w.
+        rows; its ``kkt_violation`` is the bound on the relative error of w. With an approximation the problem is that
+        over the landmarks, and the violation is the length of the gradient.
     fit_status_ : int
         0 if the tolerance was met, else 1.
     kernel_ : Kernel
@@ -169,6 +191,7 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
             "certificate_": Is(Certificate),
             "fit_status_": Count(most=1),
         },
+        {"landmark_indices_": Maybe(Whole("n", distinct=True))},
         derived={"outputs": outputs},
     )
 
@@ -192,6 +215,10 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         verbose: bool = False,
         n_jobs: int | None = None,
         allow_indefinite: bool | str = "warn",
+        approximation: str | None = None,
+        n_landmarks: int = 1000,
+        landmarks: Any = "rpcholesky",
+        random_state: Any = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -206,6 +233,10 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         self.verbose = verbose
         self.n_jobs = n_jobs
         self.allow_indefinite = allow_indefinite
+        self.approximation = approximation
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
+        self.random_state = random_state
 
     def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and their labels.
@@ -229,12 +260,17 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         y, weight = check_labels(type(self).__name__, y, X.shape[0]), check_sample_weight(sample_weight, X)
         used = np.flatnonzero(weight)
         classes, codes = encoded(type(self).__name__, y, used)
+        vars(self).pop("landmark_indices_", None)
         start = self._last_point(X.shape[0], used, len(classes))
         fit_weighted_kernel(self, X, weight, intercept=bool(self.fit_intercept))
         self.classes_ = classes
         self.class_weight_ = class_factors(self.class_weight, classes, codes, weight[used])
+        rows = _Rows(used, codes, weight[used])
         with memory.track() as account:
-            self._solve(X, _Rows(used, codes, weight[used]), start)
+            if self.approximation is None:
+                self._solve(X, rows, start)
+            else:
+                self._solve_on_landmarks(X, rows, weight)
         self.certificate_ = replace(
             self.certificate_, seconds=time.perf_counter() - start_time, peak_bytes=account.peak
         )
@@ -257,6 +293,7 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         -------
         Certificate
         """
+        refuse_certificate(self)
         self._check_parameters()
         X = self._check_X(X, reset=True)
         y, weight = check_labels(type(self).__name__, y, X.shape[0]), check_sample_weight(sample_weight, X)
@@ -360,6 +397,26 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         self.n_iter_ = np.array([solution.state.steps], dtype=np.int32)
         self.certificate_ = solution.certificate
 
+    def _solve_on_landmarks(self, X: CheckedRows, rows: _Rows, weight: Vector) -> None:
+        """As :meth:`_solve`, for functions over landmarks."""
+        k = len(self.classes_)
+        cost = float(self.C) * rows.weight * self.class_weight_[rows.codes]
+        if k == 2:
+            task = Task(np.where(rows.codes == 1, 1.0, -1.0)[:, None], cost, Smooth(Logistic()))
+        else:
+            task = Task(np.eye(k)[rows.codes], cost, SoftmaxCriterion(), k)
+        fitted = solve_on_landmarks(
+            self, X, weight, [task], intercept=bool(self.fit_intercept), passes=_PASSES_PER_STEP * int(self.max_iter)
+        )
+        self.dual_coef_, self.intercept_ = fitted.dual_coef, fitted.offsets
+        if k > 2:
+            # Of equal functions for all classes only their size remains, which rounding has left.
+            self.dual_coef_ = self.dual_coef_ - self.dual_coef_.mean(axis=0)
+            self.intercept_ = self.intercept_ - self.intercept_.mean()
+        self.X_fit_, self.landmark_indices_ = fitted.landmarks.rows, fitted.landmarks.indices
+        self.n_iter_ = np.array([fitted.certificate.iterations], dtype=np.int32)
+        self.certificate_ = fitted.certificate
+
     def _last_point(self, n: int, used: NDArray[np.intp], classes: int) -> LogisticPoint | None:
         """The answer of the last fit, where this one may start from it."""
         if not self.warm_start or not hasattr(self, "dual_coef_"):
@@ -373,3 +430,5 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         require_positive(self, "C", "tol")
         require_whole(self, "max_iter", "a whole number of Newton steps, at least 1")
         require_flags(self, "fit_intercept", "warm_start")
+        if require_approximation(self) and self.warm_start:
+            refuse_on_landmarks(self, "warm_start", "Pass warm_start=False.")

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from mercer._types import RowsLike
-from mercer.estimators.shared.base import KernelEstimator
+from mercer.estimators.shared.base import KernelEstimator, on_landmarks
 from mercer.solvers.risk.values import RiskValue
 
 
@@ -111,4 +111,11 @@ class FitsAlongPenalty(KernelEstimator):
         list of fitted estimators
             In the order of the values.
         """
+        if on_landmarks(self):
+            return fitted_alone(self, parameter, values, X, y, sample_weight)
         return self._continuation.fit_along(self, parameter, values, X, y, sample_weight)
+
+
+def fitted_alone(learner: Any, parameter: str, values: Sequence[float], X: Any, y: Any, weight: Any) -> list[Any]:
+    """A fitted copy for each value of a parameter, each from the start."""
+    return [clone(learner).set_params(**{parameter: value}).fit(X, y, weight) for value in values]

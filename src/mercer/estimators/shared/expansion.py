@@ -188,8 +188,13 @@ def of_support(model: SupportModel) -> KernelExpansion:
 def values_of(model: Any, X: RowsLike) -> Matrix:
     """Return the fitted functions at a user's rows, (m, outputs); raises NotFittedError before a fit."""
     rows = model._new_rows(X)
-    values: Matrix = model._expansion.values(rows)
+    values: Matrix = model._expansion.values(rows, precision_of(model))
     return values
+
+
+def precision_of(model: Any) -> type | None:
+    """The precision of kernel values for predictions: coefficients of landmarks are large and cancel."""
+    return np.float64 if "landmark_indices_" in vars(model) else None
 
 
 def feature_map_of(model: Expanded) -> ExplicitMap:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer._errors import MercerWarning, ParameterError, warn_user
-from mercer._types import Matrix, Vector
+from mercer._types import Matrix, Positions, Vector
 from mercer.data.seeds import generator
 from mercer.engine import memory
 from mercer.estimators.shared.baseline import no_offset_remedy, warn_if_worse_than_mean
-from mercer.estimators.shared.parameters import require_choice, require_positive, require_whole
+from mercer.estimators.shared.parameters import require_choice, require_whole
 from mercer.gram import Gram
 from mercer.gram.hold import evaluated
 from mercer.gram.protocol import GramMatrix
@@ -45,7 +45,6 @@ def require_approximation(learner: Any) -> bool:
     if learner.approximation is None:
         return False
     require_whole(learner, "n_landmarks", "a whole number of at least 1")
-    require_positive(learner, "tol")
     if learner._is_precomputed:
         raise ParameterError(
             'approximation="nystroem" evaluates the kernel between rows and landmarks, and kernel is "precomputed", so '
@@ -66,6 +65,17 @@ class Restriction:
         """What solvers pass over."""
         return StoredRows(self.gram, targets, weights, n_jobs)
 
+    def of_rows(self, positions: Positions) -> Restriction:
+        """The same for some of the rows."""
+        return dataclasses.replace(self, gram=self.gram.restrict(positions, None))
+
+    def with_positions_in(self, used: Positions) -> Restriction:
+        """The same with positions of landmarks among all rows, of which the fit had those at ``used``."""
+        indices = self.landmarks.indices
+        if indices is None:
+            return self
+        return dataclasses.replace(self, landmarks=dataclasses.replace(self.landmarks, indices=used[indices]))
+
 
 def restriction(learner: KernelEstimator, X: Any, weights: Vector | None, seed: Any = None) -> Restriction:
     """Choose landmarks among the rows of a fit for its ``kernel_``, and prepare what solvers need.
@@ -79,6 +89,8 @@ def restriction(learner: KernelEstimator, X: Any, weights: Vector | None, seed: 
     """
     kernel: Any = learner.kernel_
     options: Any = learner
+    if weights is not None and (weights == weights[0]).all():
+        weights = None
     landmarks = choose(
         kernel,
         X,
@@ -128,10 +140,7 @@ def ridge_on_landmarks(
     parts = restriction(learner, X, weights, learner.random_state)
     own = np.ones(len(targets)) if weights is None else weights
     solution = solve_ridge(learner, parts, parts.rows(targets, own, learner.n_jobs), alphas)
-    chosen = parts.landmarks
-    if chosen.indices is not None:
-        chosen = dataclasses.replace(chosen, indices=used[chosen.indices])
-    return chosen, solution
+    return parts.with_positions_in(used).landmarks, solution
 
 
 def solve_ridge(learner: Any, parts: Restriction, rows: Passes, alphas: Vector) -> Solution[Matrix, RestrictedState]:

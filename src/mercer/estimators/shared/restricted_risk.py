@@ -1,0 +1,267 @@
+"""Learners of a convex loss over landmarks: the problems of a fit, their solution, and what both have in common."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._errors import ParameterError
+from mercer._types import CheckedRows, Matrix, Positions, Vector
+from mercer.engine import memory
+from mercer.estimators.shared.base import KernelEstimator, on_landmarks
+from mercer.estimators.shared.certificates import joined
+from mercer.estimators.shared.expansion import unless_stored
+from mercer.estimators.shared.restricted import Restriction, restriction
+from mercer.landmarks.choose import Landmarks
+from mercer.losses import EpsilonInsensitive, Huber, Loss, OwnLoss, Quantile, Squared
+from mercer.solvers.restricted.criteria import Criterion, Envelope, Smooth
+from mercer.solvers.restricted.newton import RestrictedNewton, RestrictedRisk
+from mercer.solvers.solution import Certificate
+
+# The first envelope of a loss of residuals is so many times wider than the targets spread, and the last one closer than
+# any tolerance needs.
+_WIDE = 4.0
+# These depend on the differences of targets and predictions alone.
+_OF_RESIDUALS = (EpsilonInsensitive, Huber, Quantile, Squared)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One problem over rows of a fit.
+
+    Parameters
+    ----------
+    targets : ndarray of shape (s, t)
+        What the criterion takes.
+    weights : ndarray of shape (s,)
+        The factors of the losses, above 0.
+    criterion : Criterion
+    outputs : int
+        How many functions it has.
+    rows : ndarray of shape (s,), optional
+        Positions among the rows with a weight; all of them by default.
+    shift : float
+        What was subtracted from the targets, and is added to the offset.
+    """
+
+    targets: Matrix
+    weights: Vector
+    criterion: Criterion
+    outputs: int = 1
+    rows: Positions | None = None
+    shift: float = 0.0
+
+    def at(self, rows: Positions) -> Task:
+        """The same over the rows at these positions."""
+        return replace(self, rows=rows)
+
+
+@dataclass(frozen=True, eq=False)
+class OnLandmarks:
+    """The solutions of all problems of a fit, k functions in their order.
+
+    Parameters
+    ----------
+    parts : Restriction
+        With the positions of the landmarks among all rows.
+    dual_coef : ndarray of shape (k, m)
+    offsets, norms : ndarray of shape (k,)
+    certificates : list of Certificate
+        One for each problem.
+    certificate : Certificate
+        Of all together, with the time and memory of the whole fit.
+    """
+
+    parts: Restriction
+    dual_coef: Matrix
+    offsets: Vector
+    norms: Vector
+    certificates: list[Certificate]
+    certificate: Certificate
+
+    @property
+    def landmarks(self) -> Landmarks:
+        """The landmarks."""
+        return self.parts.landmarks
+
+    def values(self) -> Matrix:
+        """The functions at the rows with a weight, (n, k)."""
+        gram = self.parts.gram
+        return np.asarray(gram @ np.ascontiguousarray(self.dual_coef.T), dtype=np.float64) + self.offsets
+
+
+def solve_on_landmarks(
+    learner: Any,
+    X: CheckedRows,
+    weight: Vector,
+    tasks: Sequence[Task],
+    *,
+    intercept: bool,
+    alpha: float = 1.0,
+    passes: int = -1,
+) -> OnLandmarks:
+    """Solve problems over the same landmarks, for ``kernel_``, ``tol`` and the parameters of landmarks of a learner.
+
+    Parameters
+    ----------
+    learner : KernelEstimator
+        It has a kernel.
+    X : rows
+        Of the fit.
+    weight : ndarray of shape (n,)
+        Rows of weight 0 are left out; the others count as landmarks by their weights.
+    tasks : sequence of Task
+    intercept : bool
+    alpha : float
+        The factor of half the squared norm.
+    passes : int
+        The most passes over the rows for each problem; -1 for the solver's own limit.
+
+    Returns
+    -------
+    OnLandmarks
+    """
+    start_time = time.perf_counter()
+    used = np.flatnonzero(weight)
+    if len(used) < len(weight):
+        X, weight = X[used], weight[used]
+    options: dict[str, Any] = {"verbose": bool(getattr(learner, "verbose", False))}
+    if passes != -1:
+        options["max_iter"] = passes
+    solver = RestrictedNewton(float(learner.tol), **options)
+    coefficients, offsets, norms, certificates = [], [], [], []
+    with memory.track() as account:
+        parts = restriction(learner, X, weight, learner.random_state)
+        m = parts.landmarks.rows.shape[0]
+        for task in tasks:
+            here = parts if task.rows is None else parts.of_rows(task.rows)
+            rows = here.rows(task.targets, task.weights, learner.n_jobs)
+            problem = RestrictedRisk(rows, parts.white, task.criterion, alpha, task.outputs, intercept)
+            solution = solver.solve(problem)
+            coefficients.append(solution.value[:m].T)
+            offsets.append(solution.value[m] + task.shift if intercept else np.zeros(task.outputs))
+            norms.append(np.linalg.norm(problem.split(solution.state)[0], axis=0))
+            certificates.append(solution.certificate)
+    certificate = joined(certificates, time.perf_counter() - start_time, account.peak)
+    return OnLandmarks(
+        parts.with_positions_in(used),
+        np.ascontiguousarray(np.vstack(coefficients)),
+        np.concatenate(offsets),
+        np.concatenate(norms),
+        certificates,
+        certificate,
+    )
+
+
+def task_of(loss: Loss, y: Vector, weights: Vector, *, intercept: bool) -> Task:
+    """The problem of a loss of one prediction for targets y (n,), with weights (n,).
+
+    Raises
+    ------
+    ParameterError
+        For a user-defined loss without ``curvature``, whose envelopes are not known to have one either.
+
+    Examples
+    --------
+    >>> from mercer.losses import Logistic, Quantile
+    >>> task_of(Logistic(), np.array([1.0, -1.0]), np.ones(2), intercept=True).criterion
+    Smooth(loss=Logistic())
+    >>> task = task_of(Quantile(0.5), np.array([1.0, 3.0, 7.0]), np.ones(3), intercept=True)
+    >>> task.shift, task.targets.ravel().tolist(), task.criterion.width
+    (3.0, [-2.0, 0.0, 4.0], 32.0)
+    """
+    if isinstance(loss, OwnLoss) and not loss.smooth:
+        raise ParameterError(
+            f'approximation="nystroem" needs the second derivative of a user-defined loss, and {loss.name} has no '
+            "method curvature(y, f). Add it, or leave out approximation."
+        )
+    shift = 0.0
+    if intercept and isinstance(loss, _OF_RESIDUALS):
+        # Where targets are far from 0 a small sum of the multipliers would cost the dual objective much.
+        shift = float(np.median(y))
+        y = y - shift
+    return Task(y[:, None], weights, _criterion(loss, y), shift=shift)
+
+
+def _criterion(loss: Loss, y: Vector) -> Criterion:
+    if loss.smooth and (loss.targets != "numbers" or isinstance(loss, Squared)):
+        return Smooth(loss)
+    if loss.targets == "signs":
+        # A step of this size reaches the margin from 0 for all rows.
+        return Envelope(loss, _WIDE)
+    # From 0 all targets are within the reach of the first envelope.
+    steepest = float(np.abs(loss.gradient(y, np.zeros_like(y))).max(initial=0.0)) or 1.0
+    width = _WIDE * (float(np.abs(y).max(initial=0.0)) or 1.0) / steepest
+    return Envelope(loss, width)
+
+
+def keep_landmarks(learner: Any, fitted: OnLandmarks, of_all_rows: Sequence[str]) -> None:
+    """Set the attributes that hold an expansion over landmarks; those that only a fit to all rows has are removed."""
+    for name in of_all_rows:
+        vars(learner).pop(name, None)
+    learner.support_vectors_ = fitted.landmarks.rows
+    learner.landmark_indices_ = fitted.landmarks.indices
+    learner.dual_coef_ = fitted.dual_coef
+    learner.intercept_ = fitted.offsets
+    learner.certificate_ = fitted.certificate
+
+
+def refuse_on_landmarks(learner: KernelEstimator, name: str, advice: str) -> NoReturn:
+    """Raise for a parameter that does not go with an approximation.
+
+    Raises
+    ------
+    ParameterError
+        With the parameter, its value and the advice.
+    """
+    raise ParameterError(
+        f'approximation="nystroem" cannot be combined with {name}={getattr(learner, name)!r}. {advice}'
+    )
+
+
+def refuse_certificate(learner: KernelEstimator) -> None:
+    """Raise where the problem of all rows is asked for, and the learner has one over landmarks."""
+    if on_landmarks(learner):
+        raise ParameterError(
+            f"{type(learner).__name__} has approximation={learner.approximation!r}, whose coefficients are those of "  # type: ignore[attr-defined]
+            "landmarks, and certificates of given coefficients are for those of all rows; leave out approximation."
+        )
+
+
+def of_all_rows(name: str, instead: str) -> Any:
+    """An attribute of a fit to all rows; after a fit over landmarks, reading it says what to use instead.
+
+    Examples
+    --------
+    >>> class Model:
+    ...     support_ = of_all_rows("support_", "Use landmark_indices_.")
+    >>> model = Model()
+    >>> model.support_ = 3
+    >>> model.support_
+    3
+    """
+
+    def get(model: Any) -> Any:
+        check_is_fitted(model)
+        if "landmark_indices_" in vars(model):
+            raise AttributeError(f'{name} does not exist after a fit with approximation="nystroem". {instead}')
+        raise AttributeError(f"{type(model).__name__!r} object has no attribute {name!r}")
+
+    get.__doc__ = f"{name} of a fit to all rows."
+    return unless_stored(get)
+
+
+def one_form(*names: str) -> tuple[str, Callable[[Any], bool]]:
+    """The rule that a fit is over landmarks, or has the named attributes of a fit to all rows."""
+
+    def holds(model: Any) -> bool:
+        stored = vars(model)
+        present = [name in stored for name in names]
+        return not any(present) if "landmark_indices_" in stored else all(present)
+
+    return "attributes of a fit to all rows are missing, or do not go with landmarks", holds
