@@ -17,20 +17,32 @@ from sklearn.utils.metaestimators import available_if
 from mercer._errors import ParameterError
 from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
-from mercer.data.statements import Count, Floats, Is, Labels, Whole
+from mercer.data.statements import Count, Floats, Is, Labels, Maybe, Whole
 from mercer.engine import memory
 from mercer.estimators.shared.along import FitsAlongPenalty, FromSolutions
+from mercer.estimators.shared.base import on_landmarks
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, of_support, values_of
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.labels import check_labels, class_factors, encoded, winners
 from mercer.estimators.shared.left_out_baseline import warn_if_risk_is_worse
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_positive, require_whole
+from mercer.estimators.shared.restricted import require_approximation
+from mercer.estimators.shared.restricted_risk import (
+    keep_landmarks,
+    of_all_rows,
+    one_form,
+    refuse_certificate,
+    refuse_on_landmarks,
+    solve_on_landmarks,
+    task_of,
+)
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows, outputs
 from mercer.estimators.shared.targets import warn_of_constant
-from mercer.estimators.shared.weights import check_sample_weight, weighted_gram
+from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel, weighted_gram
 from mercer.kernels.convert import KernelLike
 from mercer.losses import (
+    HalfSquare,
     Loss,
     OwnPenalty,
     Penalty,
@@ -98,7 +110,8 @@ class KernelMachine(FitsAlongPenalty):
     tol : float, default=1e-6
         The relative duality gap at which the solver stops. Up to 512 rows the gap is as small as rounding allows.
     max_iter : int, default=-1
-        Maximum number of steps for each problem; -1 for no limit.
+        Maximum number of steps for each problem; -1 for no limit. With an approximation, of passes over the rows; -1
+        for 1000.
     solver : {"auto", "newton", "newton-cg", "multipliers", "box"}, default="auto"
         Newton's method for smooth losses (with lazy products of K if it does not fit the memory budget), the box solver
         of the support vector machines for piecewise linear losses, the method of multipliers for others.
@@ -117,13 +130,26 @@ class KernelMachine(FitsAlongPenalty):
         Number of worker threads, all cores by default. The result is bitwise the same for any number.
     verbose : bool, default=False
         Show progress on standard error.
+    approximation : {None, "nystroem"}, default=None
+        ``"nystroem"`` restricts f to the span of few rows, the landmarks:
+        :math:`f(x) = \sum_j c_j k(x, z_j) + b`. Time is then linear in the number of rows, and no matrix of rows and
+        landmarks is kept. It needs a positive kernel,
+        ``regularizer="l2"``, and of a user-defined loss the method ``curvature``.
+    n_landmarks : int, default=1000
+        With an approximation: the number of landmarks, all rows if there are fewer.
+    landmarks : {"rpcholesky", "leverage", "kmeans", "uniform"} or rows of the kind of X, default="rpcholesky"
+        How landmarks are chosen, as for :class:`mercer.maps.NystroemMap`, or the landmarks themselves.
+    random_state : int, RandomState or None, default=None
+        Seed of the choice of landmarks.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_sv,)
-        Positions of the rows with a coefficient.
+        Positions of the rows with a coefficient; not with an approximation.
     support_vectors_ : array or CSR of shape (n_sv, d)
-        These rows; empty for ``"precomputed"``.
+        These rows; empty for ``"precomputed"``; with an approximation, the landmarks.
+    landmark_indices_ : ndarray of shape (n_landmarks,) or None
+        With an approximation: the positions of the landmarks among the training rows; None if they are none of them.
     dual_coef_ : ndarray of shape (1, n_sv) or (k, n_sv)
         Their coefficients c, one row for each class if there are more than two.
     coef_ : ndarray of shape (1, p) or (k, p)
@@ -144,7 +170,9 @@ class KernelMachine(FitsAlongPenalty):
     loss_ : Loss
     regularizer_ : Penalty
     certificate_ : Certificate
-        Primal and dual objective in float64 (sums over the classes), worst violation, steps, time and memory.
+        Primal and dual objective in float64 (sums over the classes), worst violation, steps, time and memory. With an
+        approximation the problem is that over the landmarks, the violation is the length of the gradient, and steps are
+        passes over the rows.
     n_iter_ : int
         Steps.
     fit_status_ : int
@@ -198,7 +226,6 @@ class KernelMachine(FitsAlongPenalty):
         {
             "loss_": Is(Loss),
             "regularizer_": Is(Penalty),
-            "support_": Whole("s"),
             "support_vectors_": SupportRows("s"),
             "dual_coef_": Floats("o, s"),
             "intercept_": Floats("o"),
@@ -208,10 +235,16 @@ class KernelMachine(FitsAlongPenalty):
             "certificate_": Is(Certificate),
             "fit_status_": Count(most=1),
         },
-        {"classes_": Labels("k", least=2), "class_weight_": Floats("k", least=0)},
-        rules=(GIVEN_COLUMNS, ("the loss and the classes do not agree", _agrees)),
+        {
+            "classes_": Labels("k", least=2),
+            "class_weight_": Floats("k", least=0),
+            "support_": Whole("s"),
+            "landmark_indices_": Maybe(Whole("s", distinct=True)),
+        },
+        rules=(GIVEN_COLUMNS, one_form("support_"), ("the loss and the classes do not agree", _agrees)),
     )
 
+    support_ = of_all_rows("support_", "Landmarks are at landmark_indices_, and in support_vectors_.")
     feature_map_ = property(feature_map_of)
     coef_ = property(coef_of)
 
@@ -234,6 +267,10 @@ class KernelMachine(FitsAlongPenalty):
         fit_intercept: bool = False,
         n_jobs: int | None = None,
         verbose: bool = False,
+        approximation: str | None = None,
+        n_landmarks: int = 1000,
+        landmarks: Any = "rpcholesky",
+        random_state: Any = None,
     ) -> None:
         self.loss = loss
         self.regularizer = regularizer
@@ -251,6 +288,10 @@ class KernelMachine(FitsAlongPenalty):
         self.fit_intercept = fit_intercept
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.approximation = approximation
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
+        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -282,6 +323,8 @@ class KernelMachine(FitsAlongPenalty):
         start_time = time.perf_counter()
         loss, penalty = self._check_parameters()
         X, columns, weights, weight = self._check_data(loss, X, y, sample_weight)
+        if on_landmarks(self):
+            return self._fit_on_landmarks(X, loss, penalty, columns, weights, weight)
         used = np.flatnonzero(weight)
         gram, convex = weighted_gram(self, X, weight, intercept=False)
         problem = RegularizedRisk(
@@ -300,6 +343,22 @@ class KernelMachine(FitsAlongPenalty):
         warn_if_risk_is_worse("KernelMachine", problem, solutions[0].value, self.n_jobs)
         return self
 
+    def _fit_on_landmarks(
+        self, X: CheckedRows, loss: Loss, penalty: Penalty, columns: list[Vector], weights: list[Vector], weight: Vector
+    ) -> Self:
+        """Fit functions over landmarks, one for each of the columns of targets."""
+        intercept = bool(self.fit_intercept)
+        fit_weighted_kernel(self, X, weight, intercept=False)
+        tasks = [task_of(loss, y, w, intercept=intercept) for y, w in zip(columns, weights, strict=True)]
+        alpha = float(self.alpha)
+        fitted = solve_on_landmarks(self, X, weight, tasks, intercept=intercept, alpha=alpha, passes=int(self.max_iter))
+        self.loss_, self.regularizer_ = loss, penalty
+        keep_landmarks(self, fitted, ["support_"])
+        self.norm_, self.l2_factor_ = fitted.norms, np.full(len(tasks), alpha)
+        self.n_iter_ = fitted.certificate.iterations
+        self.fit_status_ = int(warn_if_stopped(self))
+        return self
+
     def certificate_of(
         self, coefficients: GivenCoefficients, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Certificate:
@@ -316,6 +375,7 @@ class KernelMachine(FitsAlongPenalty):
         -------
         Certificate
         """
+        refuse_certificate(self)
         loss, penalty = self._check_parameters()
         X, columns, weights, weight = self._check_data(loss, X, y, sample_weight)
         intercept = bool(self.fit_intercept)
@@ -393,6 +453,11 @@ class KernelMachine(FitsAlongPenalty):
             check_penalty(penalty)
         if self.class_weight is not None and loss.targets != "signs":
             raise ParameterError(f"class_weight needs a loss of labels, but {loss.name!r} is not one; leave it out.")
+        if require_approximation(self):
+            if not isinstance(penalty, HalfSquare):
+                refuse_on_landmarks(self, "regularizer", 'Pass regularizer="l2".')
+            if self.solver != "auto":
+                refuse_on_landmarks(self, "solver", "Problems over landmarks have a solver of their own.")
         return loss, penalty
 
     def _check_data(
@@ -451,6 +516,7 @@ class KernelMachine(FitsAlongPenalty):
 
     def _keep(self, X: CheckedRows, used: NDArray[np.intp], solutions: list[Solution[RiskValue, Vector]]) -> None:
         """Set the attributes that hold the expansion."""
+        vars(self).pop("landmark_indices_", None)
         coefficients = np.stack([s.value.c for s in solutions])
         support = np.flatnonzero(coefficients.any(axis=0))
         self.support_ = used[support].astype(np.int32)

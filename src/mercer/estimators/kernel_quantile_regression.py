@@ -13,14 +13,24 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_pinball_score
 
 from mercer._errors import ParameterError
-from mercer._types import CheckedRows, RowsLike, Vector
+from mercer._types import CheckedRows, Matrix, RowsLike, Vector
 from mercer.data.fitted import Fitted
-from mercer.data.statements import Count, Flag, Floats, Is, Whole
+from mercer.data.statements import Count, Flag, Floats, Is, Maybe, Whole
 from mercer.engine import memory
 from mercer.estimators.shared.along import FitsAlongPenalty, FromSolutions
+from mercer.estimators.shared.base import on_landmarks
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support, values_of
 from mercer.estimators.shared.parameters import require_flags, require_number, require_positive, require_whole
+from mercer.estimators.shared.restricted import require_approximation
+from mercer.estimators.shared.restricted_risk import (
+    keep_landmarks,
+    of_all_rows,
+    one_form,
+    refuse_on_landmarks,
+    solve_on_landmarks,
+    task_of,
+)
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
@@ -68,7 +78,8 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
         Memory for stored kernel rows, in MB (of 2^20 bytes). More is used if most rows turn out to be support vectors
         and the whole kernel matrix fits the memory budget.
     max_iter : int, default=-1
-        Maximum number of steps of each solver; -1 for no limit.
+        Maximum number of steps of each solver; -1 for no limit. With an approximation, of passes over the rows for each
+        level; -1 for 1000.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite: ``"warn"`` returns a separate stationary point for each level,
         marked as such in ``certificate_``, with sorted predictions, and warns; True does so silently; False raises an
@@ -77,13 +88,25 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
         Number of worker threads, all cores by default. The result is bitwise the same for any number.
     verbose : bool, default=False
         Show progress on standard error.
+    approximation : {None, "nystroem"}, default=None
+        ``"nystroem"`` restricts each function to the span of few rows, the landmarks:
+        :math:`f_j(x) = \sum_l c_{jl} k(x, z_l) + b_j`. Time is then linear in the number of rows, and no matrix of rows
+        and landmarks is kept. It needs a positive kernel, and ``non_crossing=False`` for several levels.
+    n_landmarks : int, default=1000
+        With an approximation: the number of landmarks, all rows if there are fewer.
+    landmarks : {"rpcholesky", "leverage", "kmeans", "uniform"} or rows of the kind of X, default="rpcholesky"
+        How landmarks are chosen, as for :class:`mercer.maps.NystroemMap`, or the landmarks themselves.
+    random_state : int, RandomState or None, default=None
+        Seed of the choice of landmarks.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_sv,)
-        Positions of the rows with a weight in some expansion.
+        Positions of the rows with a weight in some expansion; not with an approximation.
     support_vectors_ : array or CSR of shape (n_sv, d)
-        Their rows; empty for ``"precomputed"``.
+        Their rows; empty for ``"precomputed"``; with an approximation, the landmarks.
+    landmark_indices_ : ndarray of shape (n_landmarks,) or None
+        With an approximation: the positions of the landmarks among the training rows; None if they are none of them.
     dual_coef_ : ndarray of shape (m, n_sv)
         The weights of the expansions, one row for each level, in the order of ``quantiles``.
     coef_ : ndarray of shape (m, p)
@@ -100,7 +123,9 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
     crossings_ : int
         The number of training rows at which separately fitted quantiles cross.
     certificate_ : Certificate
-        Primal and dual objective in float64 (sums over the levels), worst violation, steps, time and memory.
+        Primal and dual objective in float64 (sums over the levels), worst violation, steps, time and memory. With an
+        approximation the problem is that over the landmarks, the violation is the length of the gradient, and steps are
+        passes over the rows.
     n_iter_ : int
         Steps.
     fit_status_ : int
@@ -162,7 +187,6 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
     _fitted = Fitted(
         {
             "crossings_": Count(),
-            "support_": Whole("s"),
             "support_vectors_": SupportRows("s"),
             "dual_coef_": Floats("m, s"),
             "intercept_": Floats("m"),
@@ -171,9 +195,11 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
             "n_iter_": Count(),
             "fit_status_": Count(most=1),
         },
+        {"support_": Whole("s"), "landmark_indices_": Maybe(Whole("s", distinct=True))},
         parameters={"non_crossing": Flag()},
         rules=(
             GIVEN_COLUMNS,
+            one_form("support_"),
             (
                 "quantiles_ are not those of the parameter",
                 lambda m: np.array_equal(m.quantiles_, np.ravel(np.asarray(m.quantiles, dtype=np.float64))),
@@ -181,6 +207,7 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
         ),
     )
 
+    support_ = of_all_rows("support_", "Landmarks are at landmark_indices_, and in support_vectors_.")
     feature_map_ = property(feature_map_of)
     coef_ = property(coef_of)
     norm_ = property(norm_of)
@@ -201,6 +228,10 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
         allow_indefinite: bool | str = "warn",
         n_jobs: int | None = None,
         verbose: bool = False,
+        approximation: str | None = None,
+        n_landmarks: int = 1000,
+        landmarks: Any = "rpcholesky",
+        random_state: Any = None,
     ) -> None:
         self.quantiles = quantiles
         self.C = C
@@ -215,6 +246,10 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
         self.allow_indefinite = allow_indefinite
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.approximation = approximation
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
+        self.random_state = random_state
 
     def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and their targets.
@@ -239,6 +274,8 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
         warn_of_constant(y, weight)
         used = np.flatnonzero(weight)
         fit_weighted_kernel(self, X, weight, intercept=False)
+        if on_landmarks(self):
+            return self._fit_on_landmarks(X, y, weight, levels)
         gram: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         if len(used) < X.shape[0]:
             gram = gram.restrict(used, used)
@@ -248,6 +285,18 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
         self._keep(X, used, levels, C, b)
         self.certificate_ = replace(certificate, seconds=time.perf_counter() - start_time, peak_bytes=account.peak)
         self.n_iter_ = max(1, certificate.iterations)
+        self.fit_status_ = int(warn_if_stopped(self))
+        return self
+
+    def _fit_on_landmarks(self, X: CheckedRows, y: Vector, weight: Vector, levels: Vector) -> Self:
+        """Fit functions over landmarks, each level separately."""
+        used = weight > 0
+        price = float(self.C) * weight[used]
+        tasks = [task_of(Quantile(float(level)), y[used], price, intercept=True) for level in levels]
+        fitted = solve_on_landmarks(self, X, weight, tasks, intercept=True, passes=int(self.max_iter))
+        keep_landmarks(self, fitted, ["support_"])
+        self.quantiles_, self.n_iter_ = levels, fitted.certificate.iterations
+        self.crossings_ = _crossings(fitted.values(), levels, y[used])
         self.fit_status_ = int(warn_if_stopped(self))
         return self
 
@@ -313,6 +362,10 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
             raise ParameterError(
                 f"quantiles must be a number between 0 and 1, or several distinct ones, but is {self.quantiles!r}."
             )
+        if require_approximation(self) and self.non_crossing and len(levels) > 1:
+            refuse_on_landmarks(
+                self, "non_crossing", "Pass non_crossing=False; np.sort puts predictions of a row in order."
+            )
         return levels
 
     def _solve(
@@ -343,9 +396,7 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
             b = np.array([s.value.b for s in solutions])
             certificate = joined([s.certificate for s in solutions])
             order = np.argsort(levels)
-            F = (np.column_stack([s.value.Kc for s in solutions]) + b)[:, order]
-            crossed = (F[:, :-1] - F[:, 1:] > _ROUNDING * float(np.ptp(y))).any(axis=1)
-            self.crossings_ = int(crossed.sum())
+            self.crossings_ = _crossings(np.column_stack([s.value.Kc for s in solutions]) + b, levels, y)
             if not (self.crossings_ and self.non_crossing and convex):
                 return C, b, certificate
             problem = OrderedQuantiles(shared, y, levels[order], price)
@@ -356,9 +407,16 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
 
     def _keep(self, X: CheckedRows, used: NDArray[np.intp], levels: Vector, C: NDArray[np.float64], b: Vector) -> None:
         """Set the attributes that hold the expansions."""
+        vars(self).pop("landmark_indices_", None)
         support = np.flatnonzero(C.any(axis=1))
         self.support_ = used[support].astype(np.int32)
         self.support_vectors_ = np.empty((0, 0)) if self.kernel_ is None else X[self.support_]
         self.dual_coef_ = np.ascontiguousarray(C[support].T)
         self.intercept_ = b
         self.quantiles_ = levels
+
+
+def _crossings(F: Matrix, levels: Vector, y: Vector) -> int:
+    """The number of rows at which quantiles (n, m) cross."""
+    F = F[:, np.argsort(levels)]
+    return int((F[:, :-1] - F[:, 1:] > _ROUNDING * float(np.ptp(y))).any(axis=1).sum())

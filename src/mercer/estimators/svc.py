@@ -14,11 +14,15 @@ from mercer._types import RowsLike, Vector
 from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.parameters import require_flags, require_number
+from mercer.estimators.shared.restricted import require_approximation
+from mercer.estimators.shared.restricted_risk import refuse_certificate, refuse_on_landmarks
 from mercer.estimators.svm.chosen_by_folds import CHOICE, FoldChoice
 from mercer.estimators.svm.class_rows import ClassRows
 from mercer.estimators.svm.left_out import balanced
+from mercer.estimators.svm.on_landmarks import fit_pairs_on_landmarks
 from mercer.estimators.svm.pair_classifier import PairClassifier
-from mercer.estimators.svm.solvers import solver_of
+from mercer.estimators.svm.pair_probabilities import is_wanted
+from mercer.estimators.svm.solvers import require_box_on_landmarks, solver_of
 from mercer.kernels.convert import KernelLike
 from mercer.solvers import evaluate
 from mercer.solvers.solution import Certificate
@@ -65,7 +69,7 @@ class SVC(PairClassifier):
     tol : float, default=1e-3
         The violation of the optimality conditions, in units of the decision function, at which the solver stops.
         Pairs of up to 512 rows are solved to the precision of float64 for any ``tol``, if 200 steps per row
-        suffice.
+        suffice. With an approximation: the largest gap of the objective over the landmarks, as a share of it.
     cache_size : float, default=200
         Memory for stored kernel rows, in MB (of 2^20 bytes). More is used if most rows turn out to be support vectors
         and the whole kernel matrix fits the memory budget.
@@ -74,7 +78,8 @@ class SVC(PairClassifier):
     verbose : bool, default=False
         Show progress on standard error.
     max_iter : int, default=-1
-        Maximum number of steps for each pair of classes; -1 for no limit (with a hard margin, 2000 per row).
+        Maximum number of steps for each pair of classes; -1 for no limit (with a hard margin, 2000 per row). With
+        an approximation, of passes over the rows; -1 for 1000.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         One column per class (votes, with ties broken by the decision values) or one per pair of classes. With ``"ovr"``
         and more than two classes, an error of the solver can move a value by 1 where the value of a pair is about 0. Of
@@ -84,7 +89,7 @@ class SVC(PairClassifier):
     break_ties : bool, default=False
         With ``"ovr"`` and more than two classes: predict by the decision function instead of votes alone.
     random_state : int or RandomState, optional
-        Seed of the folds of ``probability=True``; nothing else is random.
+        Seed of the folds of ``probability=True`` and of the choice of landmarks; nothing else is random.
     n_jobs : int, optional
         Number of worker threads, all cores by default. The result is bitwise the same for any number.
     allow_indefinite : bool or "warn", default="warn"
@@ -103,6 +108,14 @@ class SVC(PairClassifier):
         The projected gradients are for teaching: they reach the same solution, far more slowly. A value such as
         ``mercer.solvers.SMO(tol=1e-6)`` has its own ``tol``, ``stop``, ``max_iter``, ``cache_bytes``, ``n_jobs`` and
         ``verbose``, which replace those of this estimator.
+    approximation : {None, "nystroem"}, default=None
+        ``"nystroem"`` restricts the function of each pair to the span of few rows, the landmarks:
+        :math:`f(x) = \sum_j \beta_j k(x, z_j) + b`. Time is then linear in the number of rows, and no matrix of rows
+        and landmarks is kept. It needs a positive kernel and a finite number for ``C``.
+    n_landmarks : int, default=1000
+        With an approximation: the number of landmarks of all pairs together, all rows if there are fewer.
+    landmarks : {"rpcholesky", "leverage", "kmeans", "uniform"} or rows of the kind of X, default="rpcholesky"
+        How landmarks are chosen, as for :class:`mercer.maps.NystroemMap`, or the landmarks themselves.
 
     Attributes
     ----------
@@ -113,13 +126,17 @@ class SVC(PairClassifier):
     classes_ : ndarray of shape (k,)
         The classes, sorted.
     support_ : ndarray of shape (n_sv,)
-        Positions of the support vectors, by class.
+        Positions of the support vectors, by class; not with an approximation.
     support_vectors_ : array or CSR of shape (n_sv, d)
-        Their rows; empty for ``"precomputed"``.
+        Their rows; empty for ``"precomputed"``; with an approximation, the landmarks.
     n_support_ : ndarray of shape (k,)
-        Number of support vectors of each class.
+        Number of support vectors of each class; not with an approximation.
+    landmark_indices_ : ndarray of shape (n_landmarks,) or None
+        With an approximation: the positions of the landmarks among the training rows; None if they are none of them.
     dual_coef_ : array or CSR of shape (k - 1, n_sv)
         ``y_i alpha_i`` of each support vector against each other class, in scikit-learn's layout.
+        With an approximation, an array of the coefficients of the landmarks for each pair,
+        (k (k - 1) / 2, n_landmarks).
     intercept_ : ndarray of shape (k (k - 1) / 2,)
         b of each pair.
     coef_ : array or CSR of shape (k (k - 1) / 2, p)
@@ -134,12 +151,15 @@ class SVC(PairClassifier):
         The width of the margin of each pair in feature space, ``2 / norm_``.
     certificate_ : Certificate
         Primal and dual objective (sums over the pairs), worst violation, steps, time and memory. The gradient behind
-        them is computed in float64 over all rows; see :mod:`mercer.solvers.svm.certify`.
+        them is computed in float64 over all rows; see :mod:`mercer.solvers.svm.certify`. With an approximation the
+        problems are those over the landmarks, the violation is the length of a gradient, and steps are passes over the
+        rows.
     certificates_ : sequence of Certificate
         One for each pair of classes, each computed on first access.
     margins_ : ndarray of shape (n,), or (k - 1, n) for more than two classes
         ``y_i f(x_i)`` of each training row, NaN for rows of weight 0. For more than two classes laid out as
-        ``dual_coef_``: row j of a row of class c is against the j-th class that is not c.
+        ``dual_coef_``: row j of a row of class c is against the j-th class that is not c. Not with an approximation, as
+        the two below.
     slacks_ : ndarray, shaped as ``margins_``
         ``max(0, 1 - margins_)``.
     roles_ : ndarray of str, shaped as ``margins_``
@@ -215,6 +235,9 @@ class SVC(PairClassifier):
         warm_start: bool = False,
         stop: str = "kkt",
         solver: str | BoxSolver = "smo",
+        approximation: str | None = None,
+        n_landmarks: int = 1000,
+        landmarks: Any = "rpcholesky",
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -237,6 +260,9 @@ class SVC(PairClassifier):
         self.warm_start = warm_start
         self.stop = stop
         self.solver = solver
+        self.approximation = approximation
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
 
     def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and their labels.
@@ -255,10 +281,16 @@ class SVC(PairClassifier):
         -------
         self
         """
+        restricted = require_box_on_landmarks(self, self._choice.left_open(self))
         if self._choice.left_open(self):
             return self._choice.fit(self, X, y, sample_weight)
         self._choice.forget(self)
-        return super().fit(X, y, sample_weight)
+        if not restricted:
+            return super().fit(X, y, sample_weight)
+        X, data, _ = self._prepare(X, y, sample_weight)
+        fit_pairs_on_landmarks(self, X, data)
+        self._report()
+        return self
 
     def certificate_of(
         self, coefficients: GivenCoefficients, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -276,6 +308,7 @@ class SVC(PairClassifier):
         -------
         Certificate
         """
+        refuse_certificate(self)
         self._choice.require_values(self)
         X, data, _ = self._prepare(X, y, sample_weight)
         bounds, intercept = self._bounds(data), self._has_intercept
@@ -323,6 +356,11 @@ class SVC(PairClassifier):
             raise ParameterError(
                 f"C=inf is solved by solver='smo' only, but solver is {self.solver!r}; change one of them."
             )
+        if require_approximation(self):
+            if np.isinf(self.C):
+                refuse_on_landmarks(self, "C", "Pass a finite number, such as 1e6.")
+            if is_wanted(self.probability):
+                refuse_on_landmarks(self, "probability", "SVC(...).calibrated() has probabilities.")
 
     def _bounds(self, data: ClassRows) -> Vector:
         return float(self.C) * data.weight * self.class_weight_[data.codes]

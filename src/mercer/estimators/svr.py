@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,21 +11,34 @@ from sklearn.base import RegressorMixin
 from mercer._errors import MercerWarning, warn_user
 from mercer._registered import CommandLine
 from mercer._types import RowsLike, Vector
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Maybe, Whole
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.parameters import require_flags, require_number
+from mercer.estimators.shared.restricted_risk import (
+    keep_landmarks,
+    of_all_rows,
+    one_form,
+    refuse_certificate,
+    solve_on_landmarks,
+    task_of,
+)
+from mercer.estimators.shared.statements import SupportRows
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_svm_weight, fit_weighted_kernel
 from mercer.estimators.svm.chosen_by_folds import CHOICE, FoldChoice
 from mercer.estimators.svm.single_expansion import (
+    OF_ALL_ROWS,
     TUBE,
     SingleExpansion,
     check_cost,
     describe_tube,
     warn_if_tol_is_coarse,
 )
-from mercer.estimators.svm.solvers import check_solver
+from mercer.estimators.svm.solvers import check_solver, require_box_on_landmarks
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels.convert import KernelLike
+from mercer.losses import EpsilonInsensitive
 from mercer.solvers.solution import Certificate
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.solver import BoxSolver
@@ -61,7 +73,8 @@ class SVR(RegressorMixin, SingleExpansion):
     tol : float, default=1e-3
         The violation of the optimality conditions, in units of y, at which the solver stops;
         with ``stop="gap"`` also the relative duality gap. Up to 512 rows are solved to the precision of float64 for
-        any ``tol``, if 200 steps per row suffice.
+        any ``tol``, if 200 steps per row suffice. With an approximation: the largest gap of the objective over the
+        landmarks, as a share of it.
     C : float or "cv", default=1.0
         Weight of the sum of the errors beyond epsilon against half the squared norm, above 0. ``"cv"`` chooses it by
         :class:`~mercer.KernelSearchCV` with five folds, within its time budget of a minute; likewise ``epsilon`` and
@@ -76,7 +89,7 @@ class SVR(RegressorMixin, SingleExpansion):
     verbose : bool, default=False
         Show progress on standard error.
     max_iter : int, default=-1
-        Maximum number of steps; -1 for no limit.
+        Maximum number of steps; -1 for no limit. With an approximation, of passes over the rows; -1 for 1000.
     n_jobs : int, optional
         Number of worker threads, all cores by default. The result is bitwise the same for any number.
     allow_indefinite : bool or "warn", default="warn"
@@ -96,6 +109,16 @@ class SVR(RegressorMixin, SingleExpansion):
         The projected gradients are for teaching: they reach the same solution, far more slowly. A value such as
         ``mercer.solvers.SMO(tol=1e-6)`` has its own ``tol``, ``stop``, ``max_iter``, ``cache_bytes``, ``n_jobs`` and
         ``verbose``, which replace those of this estimator.
+    approximation : {None, "nystroem"}, default=None
+        ``"nystroem"`` restricts f to the span of few rows, the landmarks: :math:`f(x) = \sum_j \beta_j k(x, z_j) + b`.
+        Time is then linear in the number of rows, and no matrix of rows and landmarks is kept. It needs a positive
+        kernel.
+    n_landmarks : int, default=1000
+        With an approximation: the number of landmarks, all rows if there are fewer.
+    landmarks : {"rpcholesky", "leverage", "kmeans", "uniform"} or rows of the kind of X, default="rpcholesky"
+        How landmarks are chosen, as for :class:`mercer.maps.NystroemMap`, or the landmarks themselves.
+    random_state : int, RandomState or None, default=None
+        Seed of the choice of landmarks.
 
     Attributes
     ----------
@@ -104,13 +127,16 @@ class SVR(RegressorMixin, SingleExpansion):
     search_ : FoldSearch
         With ``"cv"``, the candidates with their scores and bounds (``search_.table``), and whether the best is certain.
     support_ : ndarray of shape (n_sv,)
-        Positions of the support vectors.
+        Positions of the support vectors; not with an approximation.
     support_vectors_ : array or CSR of shape (n_sv, d)
-        Their rows; empty for ``"precomputed"``.
+        Their rows; empty for ``"precomputed"``; with an approximation, the landmarks.
     n_support_ : ndarray of shape (1,)
-        Their number.
+        Their number; not with an approximation.
+    landmark_indices_ : ndarray of shape (n_landmarks,) or None
+        With an approximation: the positions of the landmarks among the training rows; None if they are none of them.
     dual_coef_ : array or CSR of shape (1, n_sv)
-        The weights of the expansion, :math:`\beta_i = \alpha_i - \alpha_i^*`.
+        The weights of the expansion, :math:`\beta_i = \alpha_i - \alpha_i^*`; with an approximation, an array of the
+        coefficients of the landmarks.
     intercept_ : ndarray of shape (1,)
         b; 0 without ``fit_intercept``.
     coef_ : array or CSR of shape (1, p)
@@ -121,12 +147,14 @@ class SVR(RegressorMixin, SingleExpansion):
     norm_ : ndarray of shape (1,)
         :math:`\|w\|` in the feature space of any kernel.
     slacks_above_, slacks_below_ : ndarray of shape (n,)
-        :math:`\xi^+` and :math:`\xi^-`: how far each training target lies above and below the tube, in units of y.
+        :math:`\xi^+` and :math:`\xi^-`: how far each training target lies above and below the tube, in units of y;
+        not with an approximation.
     roles_ : ndarray of str of shape (n,)
         ``"inside"`` the tube (weight zero), ``"on"`` its edge, or ``"outside"`` (weight at its bound, with positive
-        slack). A row of sample weight 0 is outside if its target is, else inside.
+        slack). A row of sample weight 0 is outside if its target is, else inside. Not with an approximation.
     certificate_ : Certificate
-        Primal and dual objective, worst violation, steps, time and memory.
+        Primal and dual objective, worst violation, steps, time and memory. With an approximation the problem is that
+        over the landmarks, the violation is the length of the gradient, and steps are passes over the rows.
     n_iter_ : int
         Steps.
     fit_status_ : int
@@ -168,7 +196,20 @@ class SVR(RegressorMixin, SingleExpansion):
 
     _command_line = CommandLine("svr", left_open="C")
     _choice = FoldChoice(("C", "gamma", "epsilon"))
-    _fitted = replace(TUBE, sometimes=CHOICE.sometimes)
+    _fitted = Fitted(
+        {"support_vectors_": SupportRows("s")},
+        {
+            "support_": Whole("s", below="n"),
+            "n_support_": Whole("1", total="s"),
+            "landmark_indices_": Maybe(Whole("s", below="n", distinct=True)),
+            **TUBE.always,
+            **CHOICE.sometimes,
+        },
+        rules=(one_form(*OF_ALL_ROWS, *TUBE.always),),
+    )
+    slacks_above_ = of_all_rows("slacks_above_", "They are the differences of targets and predictions, less epsilon.")
+    slacks_below_ = of_all_rows("slacks_below_", "They are the differences of predictions and targets, less epsilon.")
+    roles_ = of_all_rows("roles_", "Compare predictions with targets.")
 
     def __init__(
         self,
@@ -190,6 +231,10 @@ class SVR(RegressorMixin, SingleExpansion):
         stop: str = "kkt",
         fit_intercept: bool = True,
         solver: str | BoxSolver = "smo",
+        approximation: str | None = None,
+        n_landmarks: int = 1000,
+        landmarks: Any = "rpcholesky",
+        random_state: Any = None,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -208,6 +253,10 @@ class SVR(RegressorMixin, SingleExpansion):
         self.stop = stop
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.approximation = approximation
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
+        self.random_state = random_state
 
     def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and their targets.
@@ -225,10 +274,13 @@ class SVR(RegressorMixin, SingleExpansion):
         -------
         self
         """
+        restricted = require_box_on_landmarks(self, self._choice.left_open(self))
         if self._choice.left_open(self):
             return self._choice.fit(self, X, y, sample_weight)
         self._choice.forget(self)
         self._check_parameters()
+        if restricted:
+            return self._fit_on_landmarks(X, y, sample_weight)
         X, y = self._check_X_and_numbers(X, y)
         weight = check_svm_weight(sample_weight, X)
         warn_of_constant(y, weight)
@@ -237,6 +289,21 @@ class SVR(RegressorMixin, SingleExpansion):
         self._report()
         self._warn_if_flat(y, weight)
         warn_if_tol_is_coarse(self, y, weight)
+        return self
+
+    def _fit_on_landmarks(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
+        X, y = self._check_X_and_numbers(X, y)
+        weight = check_svm_weight(sample_weight, X)
+        warn_of_constant(y, weight)
+        intercept = bool(self.fit_intercept)
+        fit_weighted_kernel(self, X, weight, intercept=intercept)
+        used = weight > 0
+        loss = EpsilonInsensitive(float(self.epsilon))
+        task = task_of(loss, y[used], float(self.C) * weight[used], intercept=intercept)
+        fitted = solve_on_landmarks(self, X, weight, [task], intercept=intercept, passes=int(self.max_iter))
+        keep_landmarks(self, fitted, (*OF_ALL_ROWS, *TUBE.always))
+        self.shape_fit_, self.n_iter_ = X.shape, fitted.certificate.iterations
+        self._report()
         return self
 
     def predict(self, X: RowsLike) -> Vector:
@@ -270,6 +337,7 @@ class SVR(RegressorMixin, SingleExpansion):
         -------
         Certificate
         """
+        refuse_certificate(self)
         self._choice.require_values(self)
         self._check_parameters()
         X, y = self._check_X_and_numbers(X, y)

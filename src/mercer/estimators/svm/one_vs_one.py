@@ -55,6 +55,14 @@ class PairExpansion(KernelExpansion):
     pairs: JointExpansion = field(kw_only=True)
     margins: Vector = field(kw_only=True)
 
+    def pair_values(self, gram: Gram | PrecomputedGram | EvaluatedGram) -> Matrix:
+        """Decision values, (m, k (k - 1) / 2), positive for the first class of a pair."""
+        return pair_values(multiplier(gram), self.pairs, gram.shape[0])
+
+    def tally(self, gram: Gram | PrecomputedGram | EvaluatedGram, *, strict: bool) -> tuple[Vector, Vector]:
+        """Votes and sums of decision values, (m, k) each; see :func:`tally_rows`."""
+        return tally_rows(gram, self.pairs, strict=strict)
+
     def coefficients(self) -> Matrix:
         phi = self.feature_map()
         linear = replace(self.pairs, intercept=np.zeros_like(self.pairs.intercept))

@@ -19,24 +19,19 @@ from sklearn.utils.metaestimators import available_if
 from mercer._errors import InfeasibleError, ParameterError
 from mercer._types import CheckedRows, Matrix, Positions, RowsLike, Vector
 from mercer.engine import memory
-from mercer.estimators.shared.base import KernelEstimator
+from mercer.estimators.shared.along import fitted_alone
+from mercer.estimators.shared.base import KernelEstimator, on_landmarks
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
-from mercer.estimators.shared.expansion import coef_of, feature_map_of, norm_of, of_support
+from mercer.estimators.shared.expansion import coef_of, feature_map_of, norm_of, of_support, precision_of
 from mercer.estimators.shared.labels import check_labels, class_factors
 from mercer.estimators.shared.layout import laid_out_as
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_seed
+from mercer.estimators.shared.restricted_risk import of_all_rows
 from mercer.estimators.shared.weights import check_svm_weight, fit_weighted_kernel
 from mercer.estimators.svm.class_rows import ClassRows, MergedRows
 from mercer.estimators.svm.left_out import Solver, deal_folds, values_of_rows_left_out
-from mercer.estimators.svm.one_vs_one import (
-    JointExpansion,
-    PairExpansion,
-    join,
-    multiplier,
-    one_vs_rest,
-    pair_values,
-    tally_rows,
-)
+from mercer.estimators.svm.on_landmarks import LandmarkPairs
+from mercer.estimators.svm.one_vs_one import JointExpansion, PairExpansion, join, one_vs_rest
 from mercer.estimators.svm.pair_probabilities import (
     PairSigmoids,
     evaluated_for_folds,
@@ -70,15 +65,11 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     random_state: Any
     warm_start: Any
     classes_: np.ndarray
-    support_: NDArray[np.int32]
-    n_support_: NDArray[np.int32]
     dual_coef_: Any
     intercept_: Vector
     certificate_: Certificate
     certificates_: Certificates
-    _role_codes: NDArray[np.int8]
     class_weight_: Vector
-    margins_: Vector
     support_vectors_: Any
     _probA: Vector
     _probB: Vector
@@ -86,6 +77,10 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     shares_matrices = True
     most_shared_rows = STORED
 
+    support_ = of_all_rows("support_", "Landmarks are at landmark_indices_, and in support_vectors_.")
+    n_support_ = of_all_rows("n_support_", "The number of landmarks is that of the rows of support_vectors_.")
+    margins_ = of_all_rows("margins_", "They are the decision values of the training rows, times the signs of classes.")
+    _role_codes = of_all_rows("roles_", "Compare the decision values of the training rows with 1.")
     feature_map_ = property(feature_map_of)
     coef_ = property(coef_of)
     norm_ = property(norm_of)
@@ -165,6 +160,8 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         list of fitted estimators
             In the order of the values.
         """
+        if on_landmarks(self):
+            return fitted_alone(self, parameter, values, X, y, sample_weight)
         models = [clone(self).set_params(**{parameter: value}) for value in values]
         first = models[0]
         if first.learns_kernel:
@@ -241,10 +238,10 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
             For two classes (m,), positive for ``classes_[1]``; else as ``decision_function_shape``.
         """
         X, f = self._new_rows(X), self._expansion
-        gram = f.gram(X)
+        gram = f.gram(X, precision_of(self))
         if len(self.classes_) > 2 and self.decision_function_shape == "ovr":
-            return one_vs_rest(*tally_rows(gram, f.pairs, strict=False))
-        values = pair_values(multiplier(gram), f.pairs, gram.shape[0])
+            return one_vs_rest(*f.tally(gram, strict=False))
+        values = f.pair_values(gram)
         return -values[:, 0] if len(self.classes_) == 2 else values
 
     def predict(self, X: RowsLike) -> np.ndarray:
@@ -262,9 +259,9 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ParameterError("break_ties must be False when decision_function_shape is 'ovo'; use 'ovr'.")
         X, f = self._new_rows(X), self._expansion
-        gram = f.gram(X)
+        gram = f.gram(X, precision_of(self))
         by_value = self.break_ties and len(self.classes_) > 2
-        won, sums = tally_rows(gram, f.pairs, strict=not by_value)
+        won, sums = f.tally(gram, strict=not by_value)
         return self.classes_[(one_vs_rest(won, sums) if by_value else won).argmax(axis=1)]
 
     @available_if(has_probabilities)
@@ -382,6 +379,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
 
     def _keep(self, X: CheckedRows, data: ClassRows, answers: PairAnswers) -> None:
         """Set the attributes with the expansion, with scikit-learn's sign for two classes."""
+        vars(self).pop("landmark_indices_", None)
         expansion = join(answers)
         self.support_ = data.rows[expansion.support].astype(np.int32)
         self.n_support_ = expansion.n_support
@@ -391,8 +389,10 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         self.shape_fit_ = X.shape
 
     @property
-    def _expansion(self) -> PairExpansion:
+    def _expansion(self) -> PairExpansion | LandmarkPairs:
         plain = of_support(self)
+        if "landmark_indices_" in vars(self):
+            return LandmarkPairs(**vars(plain), classes=len(self.classes_))
         coefficients = plain.dual_coef
         pairs = JointExpansion(self.support_, self.n_support_, self._sign * coefficients, self._sign * self.intercept_)
         margins = np.atleast_2d(self.margins_)[:, self.support_]

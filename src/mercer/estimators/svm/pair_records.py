@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._types import Matrix, Vector
 from mercer.data.fitted import Fitted
-from mercer.data.statements import Count, Flag, Floats, Is, Labels, Lengths, Whole, Word
+from mercer.data.statements import Count, Either, Flag, Floats, Is, Labels, Lengths, Maybe, Whole, Word
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.layout import dense, read_only
+from mercer.estimators.shared.restricted_risk import one_form
 from mercer.estimators.shared.statements import Coefficients, SupportRows, training_shape
 from mercer.estimators.svm.class_rows import ClassRows
 from mercer.solvers.solution import Certificate
@@ -24,18 +27,21 @@ def _of_rows(k: int, n: int) -> tuple[int, ...]:
     return (n,) if k == 2 else (k - 1, n)
 
 
+def _has_rows_of_its_form(model: Any) -> bool:
+    """Whether there is a row of coefficients for each pair over landmarks, else for each other class."""
+    k = len(model.classes_)
+    rows = k * (k - 1) // 2 if "landmark_indices_" in vars(model) else k - 1
+    return bool(model.dual_coef_.shape[0] == rows)
+
+
 PAIRS = Fitted(
     {
         "classes_": Labels("k", least=2),
         "class_weight_": Floats("k", least=0),
         "shape_fit_": Lengths(training_shape),
-        "support_": Whole("s", below="n"),
-        "n_support_": Whole("k", total="s"),
-        "dual_coef_": Coefficients("others, s"),
-        "intercept_": Floats("pairs"),
         "support_vectors_": SupportRows("s"),
-        "margins_": Floats(_of_rows, nan=True),
-        "_role_codes": Whole(_of_rows, below=3),
+        "intercept_": Floats("pairs"),
+        "dual_coef_": Either(Coefficients("others, s"), Floats("pairs, s")),
         "certificates_": Is(Certificates),
         "n_iter_": Whole("pairs"),
         "certificate_": Is(Certificate),
@@ -43,11 +49,20 @@ PAIRS = Fitted(
         "_probA": Floats("sigmoids"),
         "_probB": Floats("sigmoids"),
     },
+    {
+        "support_": Whole("s", below="n"),
+        "n_support_": Whole("k", total="s"),
+        "margins_": Floats(_of_rows, nan=True),
+        "_role_codes": Whole(_of_rows, below=3),
+        "landmark_indices_": Maybe(Whole("s", below="n", distinct=True)),
+    },
     derived={"others": lambda k: k - 1, "pairs": lambda k: k * (k - 1) // 2},
     parameters={"decision_function_shape": Word(("ovr", "ovo")), "break_ties": Flag()},
     rules=(
         ("there is not one certificate for each pair", lambda m: len(m.certificates_) == len(m.intercept_)),
         ("there is not one sigmoid for each pair", lambda m: len(m._probA) in (0, len(m.intercept_))),
+        one_form("support_", "n_support_", "margins_", "_role_codes"),
+        ("dual_coef_ has not the rows of its form", _has_rows_of_its_form),
         ("break_ties is for 'ovr'", lambda m: not m.break_ties or m.decision_function_shape == "ovr"),
     ),
 )
@@ -101,7 +116,7 @@ def roles_of(model: KernelEstimator) -> np.ndarray:
 
 def last_weights(model: KernelEstimator, data: ClassRows, n: int) -> Matrix | None:
     """Return the weights of the last fit in the layout of ``PairLayout``; None if a fit to ``data`` cannot use them."""
-    if not hasattr(model, "dual_coef_") or model.shape_fit_[0] != n or not np.array_equal(model.classes_, data.names):
+    if "support_" not in vars(model) or model.shape_fit_[0] != n or not np.array_equal(model.classes_, data.names):
         return None
     codes = np.full(n, -1)
     codes[data.rows] = data.codes

@@ -19,12 +19,21 @@ from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Lengths, Whole, Words
 from mercer.engine import memory
-from mercer.estimators.shared.base import KernelEstimator
+from mercer.estimators.shared.along import fitted_alone
+from mercer.estimators.shared.base import KernelEstimator, on_landmarks
 from mercer.estimators.shared.certificates import warn_if_stopped
-from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support
+from mercer.estimators.shared.expansion import (
+    KernelExpansion,
+    coef_of,
+    feature_map_of,
+    norm_of,
+    of_support,
+    precision_of,
+)
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.layout import dense, laid_out_as
 from mercer.estimators.shared.parameters import require_number
+from mercer.estimators.shared.restricted_risk import of_all_rows
 from mercer.estimators.shared.statements import Coefficients, SupportRows, training_shape
 from mercer.estimators.shared.weights import check_svm_weight, fit_weighted_kernel, weighted_gram
 from mercer.estimators.svm.copies import Copies
@@ -69,7 +78,6 @@ class SingleExpansion(KernelEstimator, ABC):
     stop: Any
     solver: Any
     C: Any
-    support_: NDArray[np.int32]
     dual_coef_: Any
     intercept_: Vector
     certificate_: Certificate
@@ -91,6 +99,8 @@ class SingleExpansion(KernelEstimator, ABC):
         }
     )
 
+    support_ = of_all_rows("support_", "Landmarks are at landmark_indices_, and in support_vectors_.")
+    n_support_ = of_all_rows("n_support_", "The number of landmarks is that of the rows of support_vectors_.")
     feature_map_ = property(feature_map_of)
     coef_ = property(coef_of)
     norm_ = property(norm_of)
@@ -114,6 +124,8 @@ class SingleExpansion(KernelEstimator, ABC):
         list of fitted estimators
             In the order of the values.
         """
+        if on_landmarks(self):
+            return fitted_alone(self, parameter, values, X, y, sample_weight)
         models = [clone(self).set_params(**{parameter: value}) for value in values]
         with ExitStack() as stack:
             starts: dict[int, WarmStarts] = {}
@@ -199,7 +211,7 @@ class SingleExpansion(KernelEstimator, ABC):
 
     def _last_weights(self, n: int) -> Vector | None:
         """Return the weights of the last fit, (n,), if this one starts from them, else None."""
-        if not self.warm_start or not hasattr(self, "dual_coef_") or self.shape_fit_[0] != n:
+        if not self.warm_start or "support_" not in vars(self) or self.shape_fit_[0] != n:
             return None
         weights = np.zeros(n)
         weights[self.support_] = dense(self.dual_coef_)[0]
@@ -207,6 +219,7 @@ class SingleExpansion(KernelEstimator, ABC):
 
     def _keep(self, X: CheckedRows, weights: Vector, offset: float) -> None:
         """Set the attributes with the expansion."""
+        vars(self).pop("landmark_indices_", None)
         self.support_ = np.flatnonzero(weights).astype(np.int32)
         self.support_vectors_ = np.empty((0, 0)) if self.kernel_ is None else X[self.support_]
         self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
@@ -221,12 +234,15 @@ class SingleExpansion(KernelEstimator, ABC):
     def _values(self, X: RowsLike) -> Vector:
         """f at the rows of ``X``, (m,), in float64."""
         X = self._new_rows(X)
-        return self._expansion.values(X)[:, 0]
+        return self._expansion.values(X, precision_of(self))[:, 0]
 
     @property
     def _expansion(self) -> KernelExpansion:
         return of_support(self)
 
+
+OF_ALL_ROWS = ("support_", "n_support_")
+"""What only a fit to all rows has."""
 
 TUBE = Fitted(
     {
