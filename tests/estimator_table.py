@@ -84,6 +84,18 @@ NEIGHBORS = [
     pytest.param(KernelNeighborsRegressor(weights="distance"), NUMBERS, id="KernelNeighborsRegressor"),
 ]
 
+HERE: dict[str, Any] = {"approximation": "nystroem", "n_landmarks": 20, "random_state": 0}
+# Fits over landmarks, beside those of all rows.
+RESTRICTED = [
+    pytest.param(KernelRidge(kernel="rbf", **HERE), NUMBERS, id="KernelRidge, landmarks"),
+    pytest.param(KernelLogisticRegression(**HERE), CLASSES, id="KernelLogisticRegression, landmarks"),
+    pytest.param(SVC(**HERE), CLASSES, id="SVC, landmarks"),
+    pytest.param(SVR(**HERE), NUMBERS, id="SVR, landmarks"),
+    pytest.param(mercer.KernelMachine("logistic", fit_intercept=True, **HERE), CLASSES, id="KernelMachine, landmarks"),
+    pytest.param(mercer.KernelQuantileRegression(0.4, **HERE), NUMBERS, id="KernelQuantileRegression, landmarks"),
+    pytest.param(KernelPCA(5, kernel="rbf", **HERE), NUMBERS, id="KernelPCA, landmarks"),
+]
+
 ALL = [*CASES, *TRANSFORMERS, *CLUSTERERS, *NEIGHBORS]
 # The first case of each class.
 ONE_EACH = list({type(case.values[0]): case for case in reversed(ALL)}.values())

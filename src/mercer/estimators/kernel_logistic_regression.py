@@ -23,7 +23,13 @@ from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.labels import check_labels, class_factors, encoded, winners
 from mercer.estimators.shared.parameters import require_flags, require_positive, require_whole
 from mercer.estimators.shared.restricted import require_approximation
-from mercer.estimators.shared.restricted_risk import Task, refuse_certificate, refuse_on_landmarks, solve_on_landmarks
+from mercer.estimators.shared.restricted_risk import (
+    Task,
+    forget,
+    refuse_certificate,
+    refuse_on_landmarks,
+    solve_on_landmarks,
+)
 from mercer.estimators.shared.statements import FitRows, outputs
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel, weighted_gram
 from mercer.kernels.convert import KernelLike
@@ -260,7 +266,7 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         y, weight = check_labels(type(self).__name__, y, X.shape[0]), check_sample_weight(sample_weight, X)
         used = np.flatnonzero(weight)
         classes, codes = encoded(type(self).__name__, y, used)
-        vars(self).pop("landmark_indices_", None)
+        forget(self, "landmark_indices_")
         start = self._last_point(X.shape[0], used, len(classes))
         fit_weighted_kernel(self, X, weight, intercept=bool(self.fit_intercept))
         self.classes_ = classes

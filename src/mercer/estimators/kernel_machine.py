@@ -20,7 +20,6 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Maybe, Whole
 from mercer.engine import memory
 from mercer.estimators.shared.along import FitsAlongPenalty, FromSolutions
-from mercer.estimators.shared.base import on_landmarks
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, of_support, values_of
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
@@ -29,6 +28,7 @@ from mercer.estimators.shared.left_out_baseline import warn_if_risk_is_worse
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_positive, require_whole
 from mercer.estimators.shared.restricted import require_approximation
 from mercer.estimators.shared.restricted_risk import (
+    forget,
     keep_landmarks,
     of_all_rows,
     one_form,
@@ -323,7 +323,7 @@ class KernelMachine(FitsAlongPenalty):
         start_time = time.perf_counter()
         loss, penalty = self._check_parameters()
         X, columns, weights, weight = self._check_data(loss, X, y, sample_weight)
-        if on_landmarks(self):
+        if self.is_on_landmarks:
             return self._fit_on_landmarks(X, loss, penalty, columns, weights, weight)
         used = np.flatnonzero(weight)
         gram, convex = weighted_gram(self, X, weight, intercept=False)
@@ -516,7 +516,7 @@ class KernelMachine(FitsAlongPenalty):
 
     def _keep(self, X: CheckedRows, used: NDArray[np.intp], solutions: list[Solution[RiskValue, Vector]]) -> None:
         """Set the attributes that hold the expansion."""
-        vars(self).pop("landmark_indices_", None)
+        forget(self, "landmark_indices_")
         coefficients = np.stack([s.value.c for s in solutions])
         support = np.flatnonzero(coefficients.any(axis=0))
         self.support_ = used[support].astype(np.int32)

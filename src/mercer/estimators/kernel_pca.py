@@ -19,13 +19,15 @@ from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
 from mercer.data.sklearn_errors import advised
-from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
+from mercer.data.statements import Either, Floats, Is, Maybe, Number, Whole, Word
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import SPECTRUM, is_usable, judge_finding
 from mercer.estimators.shared.degenerate import warn_if_degenerate
 from mercer.estimators.shared.expansion import KernelExpansion, feature_map_of
 from mercer.estimators.shared.layout import read_only
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_number, require_seed
+from mercer.estimators.shared.restricted import require_approximation, restriction
+from mercer.estimators.shared.restricted_risk import forget, of_all_rows, one_form, refuse_on_landmarks
 from mercer.estimators.shared.statements import FitRows
 from mercer.gram import Gram
 from mercer.gram.precomputed import symmetric_once_centred
@@ -33,12 +35,24 @@ from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.convert import KernelLike, rate_of_scale
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.linear_system import LinearSystem
+from mercer.solvers.restricted.components import components
 from mercer.solvers.solution import Certificate
 from mercer.solvers.spectral.eigenpairs import SOLVERS, Eigenpairs, Eigenproblem, EigenState, solve
+
+_RESTRICTED = "covariance over landmarks"
+# What only a fit to all rows has.
+_OF_ALL_ROWS = ("eigenvectors_", "_row_means")
 
 
 def _has_both_halves(model: KernelEstimator) -> bool:
     return hasattr(model, "dual_coef_") == hasattr(model, "X_transformed_fit_")
+
+
+def _has_whole_expansion(model: KernelEstimator) -> bool:
+    names = ("landmark_coef_", "landmark_offsets_")
+    if not hasattr(model, "landmark_indices_"):
+        return not any(hasattr(model, name) for name in names)
+    return all(hasattr(model, name) for name in names) and not hasattr(model, "dual_coef_")
 
 
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -80,7 +94,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     remove_zero_eig : bool, default=False
         Whether to leave out components with the eigenvalue 0.
     random_state : int, RandomState or None, default=None
-        Seed of the starting vectors, for all solvers except LAPACK.
+        Seed of the starting vectors, for all solvers except LAPACK, and of the choice of landmarks.
     copy_X : bool, default=True
         Whether ``X_fit_`` is a copy of the rows.
     allow_indefinite : bool or "warn", default="warn"
@@ -88,14 +102,29 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         does so silently, and False raises an error.
     n_jobs : int, optional
         Threads that evaluate the kernel; None for all. The result is bitwise the same for any number, except for
-        dense decompositions of more than 1024 rows: LAPACK computes these on its own threads.
+        dense decompositions of more than 1024 rows or landmarks: LAPACK computes these on its own threads.
+    approximation : {None, "nystroem"}, default=None
+        ``"nystroem"`` restricts the directions to the span of few rows, the landmarks, and finds them from the
+        covariance of the features of the Nystroem approximation. Time is then linear in the number of rows, and no
+        matrix of rows and landmarks is kept. It needs a positive kernel.
+    n_landmarks : int, default=1000
+        With an approximation: the number of landmarks, all rows if there are fewer.
+    landmarks : {"rpcholesky", "leverage", "kmeans", "uniform"} or rows of the kind of X, default="rpcholesky"
+        How landmarks are chosen, as for :class:`mercer.maps.NystroemMap`, or the landmarks themselves.
 
     Attributes
     ----------
     eigenvalues_ : ndarray of shape (n_components,)
         Eigenvalues of the centred matrix, descending, in float64; negative values and rounding errors are set to 0.
     eigenvectors_ : ndarray of shape (n_samples, n_components)
-        Unit vectors, in float64; the largest entry of each is positive.
+        Unit vectors, in float64; the largest entry of each is positive. Not with an approximation, where the largest
+        coordinate of a landmark is positive.
+    landmark_coef_ : ndarray of shape (n_landmarks, n_components)
+        With an approximation: the coefficients of the landmarks in the coordinates of a row.
+    landmark_offsets_ : ndarray of shape (n_components,)
+        With an approximation: what centring adds to these coordinates.
+    landmark_indices_ : ndarray of shape (n_landmarks,) or None
+        With an approximation: the positions of the landmarks among the training rows; None if they are none of them.
     negative_eigenvalues_ : ndarray
         Negative eigenvalues beyond rounding, ascending: all of them if all components are computed, otherwise those
         that the solver found at the lower end. Nonempty only for indefinite kernels.
@@ -104,7 +133,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         zeros for components without variance. ``transform(X)`` is ``(feature_map_.transform(X) - mean_) @
         components_.T``.
     mean_ : ndarray of shape (p,)
-        The mean of the training rows in these features.
+        The mean of the training rows in these features; not with an approximation.
     feature_map_ : mercer.maps.ExplicitMap
         The fitted map, which names the features (``get_feature_names_out``).
     dual_coef_ : ndarray of shape (n_samples, n_features)
@@ -112,13 +141,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     X_transformed_fit_ : ndarray of shape (n_samples, n_components)
         Coordinates of the training rows, if the inverse transform was learned.
     X_fit_ : ndarray or csr_matrix of shape (n_samples, n_features)
-        The training rows; for ``"precomputed"``, the matrix.
+        The training rows; for ``"precomputed"``, the matrix; with an approximation, the landmarks.
     gamma_ : float
         The gamma of a named kernel.
     kernel_ : Kernel or None
         The kernel; None for ``"precomputed"``.
     solver_ : str
-        ``"dense"``, ``"block Lanczos"``, ``"arpack"`` or ``"randomized"``.
+        ``"dense"``, ``"block Lanczos"``, ``"arpack"`` or ``"randomized"``; with an approximation, ``"covariance over
+        landmarks"``.
     certificate_ : Certificate
         The remaining variance (times n), residuals and orthogonality of the eigenpairs, time and memory.
     n_features_in_ : int
@@ -175,15 +205,27 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             "X_fit_": FitRows("n"),
             "gamma_": Either(Maybe(Number()), Word(("scale", "auto"))),
             "eigenvalues_": Floats("m", least=0),
-            "eigenvectors_": Floats("n, m"),
             "negative_eigenvalues_": Floats("negative", most=0),
             "solver_": Word(),
-            "_row_means": Floats("n"),
             "certificate_": Is(Certificate),
         },
-        {"dual_coef_": Floats("n, d"), "X_transformed_fit_": Floats("n, m")},
-        rules=(("half of the inverse transform is missing", _has_both_halves),),
+        {
+            "eigenvectors_": Floats("n, m"),
+            "_row_means": Floats("n"),
+            "dual_coef_": Floats("n, d"),
+            "X_transformed_fit_": Floats("n, m"),
+            "landmark_coef_": Floats("n, m"),
+            "landmark_offsets_": Floats("m"),
+            "landmark_indices_": Maybe(Whole("n", distinct=True)),
+        },
+        rules=(
+            one_form(*_OF_ALL_ROWS),
+            ("half of the inverse transform is missing", _has_both_halves),
+            ("an expansion over landmarks is not whole", _has_whole_expansion),
+        ),
     )
+
+    eigenvectors_ = of_all_rows("eigenvectors_", "The coordinates of rows are those of transform.")
 
     feature_map_ = property(feature_map_of)
 
@@ -207,6 +249,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         copy_X: bool = True,
         allow_indefinite: bool | str = "warn",
         n_jobs: int | None = None,
+        approximation: str | None = None,
+        n_landmarks: int = 1000,
+        landmarks: Any = "rpcholesky",
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -225,6 +270,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self.copy_X = copy_X
         self.allow_indefinite = allow_indefinite
         self.n_jobs = n_jobs
+        self.approximation = approximation
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -246,6 +294,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         copied = bool(self.copy_X) and checked is X
         X = checked.copy() if copied else checked
         self._check_rows(X)
+        if self.is_on_landmarks:
+            return self._fit_on_landmarks(X)
         original = X
         if self._is_precomputed:
             X = symmetric_once_centred(X)
@@ -278,6 +328,29 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             self._learn_inverse(X)
         return self
 
+    def _fit_on_landmarks(self, X: CheckedRows) -> Self:
+        """Find the components over landmarks."""
+        self.gamma_ = self._rate(X)
+        self._fit_kernel(X, intercept=False, gamma=self.gamma_)
+        parts = restriction(self, X, None, self.random_state)
+        rows, m = parts.landmarks.rows, parts.landmarks.rows.shape[0]
+        wanted = m if self.n_components is None else int(self.n_components)
+        solution = components(parts.gram, parts.white, wanted, self.n_jobs)
+        found = solution.value
+        at_landmarks = Gram(self.kernel_, rows, dtype=np.float64, n_jobs=self.n_jobs) @ found.coefficients  # type: ignore[arg-type]
+        at_landmarks += found.offsets
+        signs = np.where(at_landmarks[np.abs(at_landmarks).argmax(axis=0), np.arange(wanted)] < 0, -1.0, 1.0)
+        only_large = self.remove_zero_eig or self.n_components is None
+        kept = np.flatnonzero(found.values > 0) if only_large else np.arange(wanted)
+        forget(self, *_OF_ALL_ROWS, "dual_coef_", "X_transformed_fit_")
+        self.eigenvalues_, self.negative_eigenvalues_ = found.values[kept], np.empty(0)
+        self.landmark_coef_ = np.ascontiguousarray((found.coefficients * signs)[:, kept])
+        self.landmark_offsets_ = (found.offsets * signs)[kept]
+        self.X_fit_, self.landmark_indices_ = rows, parts.landmarks.indices
+        self.solver_, self.certificate_ = _RESTRICTED, solution.certificate
+        self._report()
+        return self
+
     def transform(self, X: RowsLike) -> Array:
         """Coordinates of the rows of ``X`` on the components, shape (m, n_components).
 
@@ -302,6 +375,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         -------
         ndarray of shape (n, n_components)
         """
+        if self.is_on_landmarks:
+            return self.fit(X).transform(X)
         return self.fit(X)._coordinates().astype(self.X_fit_.dtype, copy=False)
 
     def inverse_transform(self, X: RowsLike) -> Array:
@@ -347,12 +422,22 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     @property
     def mean_(self) -> Array:
         """The mean of the training rows in feature space, (p,), as ``components_``; read-only."""
+        check_is_fitted(self)
+        if "landmark_indices_" in vars(self):
+            raise AttributeError(
+                'mean_ needs the training rows, and a fit with approximation="nystroem" keeps its landmarks alone. It '
+                "is the mean of feature_map_.transform of the training rows."
+            )
         product, n = self._expansion.feature_product(self.feature_map_), self.X_fit_.shape[0]
         return read_only(product(slice(None), np.full((n, 1), 1.0 / n))[:, 0])
 
     @property
     def _expansion(self) -> KernelExpansion:
         check_is_fitted(self)
+        if "landmark_indices_" in vars(self):
+            return KernelExpansion(
+                self.kernel_, self.X_fit_, self.landmark_coef_.T, self.landmark_offsets_, n_jobs=self.n_jobs
+            )
         weights = self._weights()
         # The offsets are what centring the rows leaves.
         return KernelExpansion(self.kernel_, self.X_fit_, weights.T, -(self._row_means @ weights), n_jobs=self.n_jobs)
@@ -397,6 +482,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         require_choice(self, "eigen_solver", SOLVERS)
         require_flags(self, "fit_inverse_transform", "remove_zero_eig", "copy_X")
         require_seed(self)
+        if require_approximation(self) and self.fit_inverse_transform:
+            refuse_on_landmarks(
+                self,
+                "fit_inverse_transform",
+                'KernelRidge(kernel="rbf", approximation="nystroem") learns rows from the coordinates of transform.',
+            )
         if self.fit_inverse_transform and self._is_precomputed:
             raise ParameterError(
                 "fit_inverse_transform=True needs rows, and kernel='precomputed' has none; pass rows and a kernel."
@@ -426,7 +517,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self.negative_eigenvalues_ = pairs.negative
         self.solver_ = state.method
         self._row_means = state.centring.row_means
-        for name in ("dual_coef_", "X_transformed_fit_"):
+        for name in ("landmark_coef_", "landmark_offsets_", "landmark_indices_", "dual_coef_", "X_transformed_fit_"):
             if hasattr(self, name):
                 delattr(self, name)
 

@@ -18,12 +18,12 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Flag, Floats, Is, Maybe, Whole
 from mercer.engine import memory
 from mercer.estimators.shared.along import FitsAlongPenalty, FromSolutions
-from mercer.estimators.shared.base import on_landmarks
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support, values_of
 from mercer.estimators.shared.parameters import require_flags, require_number, require_positive, require_whole
 from mercer.estimators.shared.restricted import require_approximation
 from mercer.estimators.shared.restricted_risk import (
+    forget,
     keep_landmarks,
     of_all_rows,
     one_form,
@@ -274,7 +274,7 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
         warn_of_constant(y, weight)
         used = np.flatnonzero(weight)
         fit_weighted_kernel(self, X, weight, intercept=False)
-        if on_landmarks(self):
+        if self.is_on_landmarks:
             return self._fit_on_landmarks(X, y, weight, levels)
         gram: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         if len(used) < X.shape[0]:
@@ -407,7 +407,7 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
 
     def _keep(self, X: CheckedRows, used: NDArray[np.intp], levels: Vector, C: NDArray[np.float64], b: Vector) -> None:
         """Set the attributes that hold the expansions."""
-        vars(self).pop("landmark_indices_", None)
+        forget(self, "landmark_indices_")
         support = np.flatnonzero(C.any(axis=1))
         self.support_ = used[support].astype(np.int32)
         self.support_vectors_ = np.empty((0, 0)) if self.kernel_ is None else X[self.support_]

@@ -56,7 +56,7 @@ def smooth(rows):
 
 
 def hinge(rows):
-    yield RestrictedNewton(1e-2).solve(RestrictedRisk(rows, WHITE, Envelope(Hinge(), 4.0, 1e-6), 0.1))
+    yield RestrictedNewton(1e-2).solve(RestrictedRisk(rows, WHITE, Envelope(Hinge(), 4.0), 0.1))
 
 
 WORK = [solutions, smooth, hinge]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from mercer._types import RowsLike
-from mercer.estimators.shared.base import KernelEstimator, on_landmarks
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.solvers.risk.values import RiskValue
 
 
@@ -111,7 +111,7 @@ class FitsAlongPenalty(KernelEstimator):
         list of fitted estimators
             In the order of the values.
         """
-        if on_landmarks(self):
+        if self.is_on_landmarks:
             return fitted_alone(self, parameter, values, X, y, sample_weight)
         return self._continuation.fit_along(self, parameter, values, X, y, sample_weight)
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import ParameterError
 from mercer._types import CheckedRows, Matrix, Positions, Vector
 from mercer.engine import memory
-from mercer.estimators.shared.base import KernelEstimator, on_landmarks
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.expansion import unless_stored
 from mercer.estimators.shared.restricted import Restriction, restriction
@@ -202,8 +202,7 @@ def _criterion(loss: Loss, y: Vector) -> Criterion:
 
 def keep_landmarks(learner: Any, fitted: OnLandmarks, of_all_rows: Sequence[str]) -> None:
     """Set the attributes that hold an expansion over landmarks; those that only a fit to all rows has are removed."""
-    for name in of_all_rows:
-        vars(learner).pop(name, None)
+    forget(learner, *of_all_rows)
     learner.support_vectors_ = fitted.landmarks.rows
     learner.landmark_indices_ = fitted.landmarks.indices
     learner.dual_coef_ = fitted.dual_coef
@@ -226,11 +225,18 @@ def refuse_on_landmarks(learner: KernelEstimator, name: str, advice: str) -> NoR
 
 def refuse_certificate(learner: KernelEstimator) -> None:
     """Raise where the problem of all rows is asked for, and the learner has one over landmarks."""
-    if on_landmarks(learner):
+    if learner.is_on_landmarks:
         raise ParameterError(
-            f"{type(learner).__name__} has approximation={learner.approximation!r}, whose coefficients are those of "  # type: ignore[attr-defined]
+            f"{type(learner).__name__} has approximation={learner.approximation!r}, whose coefficients are those of "
             "landmarks, and certificates of given coefficients are for those of all rows; leave out approximation."
         )
+
+
+def forget(learner: object, *names: str) -> None:
+    """Remove attributes of the other form of a fit, where an earlier one has left them."""
+    for name in names:
+        if name in vars(learner):
+            delattr(learner, name)
 
 
 def of_all_rows(name: str, instead: str) -> Any:

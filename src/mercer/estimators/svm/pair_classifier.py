@@ -20,13 +20,13 @@ from mercer._errors import InfeasibleError, ParameterError
 from mercer._types import CheckedRows, Matrix, Positions, RowsLike, Vector
 from mercer.engine import memory
 from mercer.estimators.shared.along import fitted_alone
-from mercer.estimators.shared.base import KernelEstimator, on_landmarks
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.expansion import coef_of, feature_map_of, norm_of, of_support, precision_of
 from mercer.estimators.shared.labels import check_labels, class_factors
 from mercer.estimators.shared.layout import laid_out_as
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_seed
-from mercer.estimators.shared.restricted_risk import of_all_rows
+from mercer.estimators.shared.restricted_risk import forget, of_all_rows
 from mercer.estimators.shared.weights import check_svm_weight, fit_weighted_kernel
 from mercer.estimators.svm.class_rows import ClassRows, MergedRows
 from mercer.estimators.svm.left_out import Solver, deal_folds, values_of_rows_left_out
@@ -160,7 +160,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         list of fitted estimators
             In the order of the values.
         """
-        if on_landmarks(self):
+        if self.is_on_landmarks:
             return fitted_alone(self, parameter, values, X, y, sample_weight)
         models = [clone(self).set_params(**{parameter: value}) for value in values]
         first = models[0]
@@ -282,8 +282,11 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
                 f"predict_proba is not available when fitted with probability=False; call fit of this "
                 f"{type(self).__name__} again, with probability=True."
             )
+        expansion = self._expansion
+        # Over landmarks there are no probabilities.
+        assert isinstance(expansion, PairExpansion)
         agree = bool((self.class_weight_ == self.class_weight_[0]).all())
-        return PairSigmoids(self._probA, self._probB).predict(self._expansion, X, agree=agree)
+        return PairSigmoids(self._probA, self._probB).predict(expansion, X, agree=agree)
 
     @available_if(has_probabilities)
     def predict_log_proba(self, X: RowsLike) -> Matrix:
@@ -379,7 +382,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
 
     def _keep(self, X: CheckedRows, data: ClassRows, answers: PairAnswers) -> None:
         """Set the attributes with the expansion, with scikit-learn's sign for two classes."""
-        vars(self).pop("landmark_indices_", None)
+        forget(self, "landmark_indices_")
         expansion = join(answers)
         self.support_ = data.rows[expansion.support].astype(np.int32)
         self.n_support_ = expansion.n_support

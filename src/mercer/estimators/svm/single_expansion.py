@@ -20,7 +20,7 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Lengths, Whole, Words
 from mercer.engine import memory
 from mercer.estimators.shared.along import fitted_alone
-from mercer.estimators.shared.base import KernelEstimator, on_landmarks
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import warn_if_stopped
 from mercer.estimators.shared.expansion import (
     KernelExpansion,
@@ -33,7 +33,7 @@ from mercer.estimators.shared.expansion import (
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.layout import dense, laid_out_as
 from mercer.estimators.shared.parameters import require_number
-from mercer.estimators.shared.restricted_risk import of_all_rows
+from mercer.estimators.shared.restricted_risk import forget, of_all_rows
 from mercer.estimators.shared.statements import Coefficients, SupportRows, training_shape
 from mercer.estimators.shared.weights import check_svm_weight, fit_weighted_kernel, weighted_gram
 from mercer.estimators.svm.copies import Copies
@@ -124,7 +124,7 @@ class SingleExpansion(KernelEstimator, ABC):
         list of fitted estimators
             In the order of the values.
         """
-        if on_landmarks(self):
+        if self.is_on_landmarks:
             return fitted_alone(self, parameter, values, X, y, sample_weight)
         models = [clone(self).set_params(**{parameter: value}) for value in values]
         with ExitStack() as stack:
@@ -219,7 +219,7 @@ class SingleExpansion(KernelEstimator, ABC):
 
     def _keep(self, X: CheckedRows, weights: Vector, offset: float) -> None:
         """Set the attributes with the expansion."""
-        vars(self).pop("landmark_indices_", None)
+        forget(self, "landmark_indices_")
         self.support_ = np.flatnonzero(weights).astype(np.int32)
         self.support_vectors_ = np.empty((0, 0)) if self.kernel_ is None else X[self.support_]
         self.n_support_ = np.array([len(self.support_)], dtype=np.int32)

@@ -137,7 +137,9 @@ class Envelope:
     def _nearest(self, y: Matrix, F: Matrix) -> tuple[Matrix, Matrix, Matrix]:
         """Targets, multipliers, and p."""
         target, u = y[:, :1], y[:, 1:] if y.shape[1] > 1 else np.zeros((len(y), 1))
-        return target, u, self.loss.prox(target, F + self.width * u, self.width)
+        # Maps that search for the point take vectors.
+        p = self.loss.prox(target[:, 0], (F + self.width * u)[:, 0], self.width)
+        return target, u, p[:, None]
 
     def _curvatures(self, y: Matrix, F: Matrix) -> Matrix:
         """``c / (1 + mu c)`` with the curvature c of the loss at the nearest point p, which is infinite at a kink."""

@@ -269,15 +269,17 @@ class _Search:
     def run(self, gamma: Matrix) -> tuple[_Point, Status]:
         """Steps until the gap is small, rounding ends them, or passes run out."""
         point = best = self._at(gamma, 0)
-        stalls = 0
+        stalls, moved = 0, True
         while point.gap > self.solver.tol * abs(point.primal):
             if point.passes >= self.solver.max_iter:
                 return best, Status.iteration_limit
-            close = self._is_close(point)
+            # Between two envelopes there is a step: multipliers at their bounds may stay there.
+            close = moved and self._is_close(point)
             found = None if close else self._step(point)
             if found is None and self.single is not None:
                 self.single = None
                 continue
+            moved = found is not None
             if found is None:
                 stalls += 0 if close else 1
                 closer = self.problem.criterion.closer()
@@ -291,7 +293,7 @@ class _Search:
         return point, Status.converged
 
     def _is_close(self, point: _Point) -> bool:
-        """Whether another envelope is due: the gradient contributes little to the gap, and the rest is the envelope's."""
+        """Whether another envelope is due: most of the gap is that of this one, and not of the gradient."""
         functions, sums = self.problem.split(point.gradient)
         own = float((functions**2).sum()) / (2 * self.problem.alpha) + self.reach * float(np.abs(sums).sum())
         return isinstance(self.problem.criterion, Envelope) and own < _SHARE * point.gap
@@ -300,10 +302,13 @@ class _Search:
         """The same coordinates with the next envelope, whose multipliers are the slopes of this one."""
         criterion = self.problem.criterion
         self.factor = None
-        self.problem = replace(self.problem, criterion=closer)
-        with_state = isinstance(self.problem.rows, RowsWithState)
-        if not (with_state and isinstance(criterion, Envelope) and criterion.augments):
+        if not (
+            isinstance(self.problem.rows, RowsWithState) and isinstance(criterion, Envelope) and criterion.augments
+        ):
+            # Without multipliers the envelope itself has to be close.
+            self.problem = replace(self.problem, criterion=closer.closer() or closer)
             return self._at(point.gamma, point.passes)
+        self.problem = replace(self.problem, criterion=closer)
         functions, offsets = self.problem.split(point.gamma)
         F = self.sampled.features @ functions + offsets
         self.sampled = replace(self.sampled, targets=criterion.revised(self.sampled.targets, F))
@@ -322,17 +327,23 @@ class _Search:
         slope = float((direction * point.gradient).sum())
         if not slope < 0:
             return None
-        found = self._at(point.gamma + direction, point.passes + passes)
-        if found.smooth <= point.smooth + _ARMIJO * slope:
-            return found
-        # Rounding of the objective hides what the last steps win; the gap shows it.
-        if found.smooth <= point.smooth * (1 + _ROUNDING) and found.gap < point.gap:
-            return found
+        passes += point.passes
+        try:
+            found = self._at(point.gamma + direction, passes)
+        except NumericalError:
+            # The slopes of some losses overflow far away.
+            pass
+        else:
+            if found.smooth <= point.smooth + _ARMIJO * slope:
+                return found
+            # Rounding of the objective hides what the last steps win; the gap shows it.
+            if found.smooth <= point.smooth * (1 + _ROUNDING) and found.gap < point.gap:
+                return found
         values = self._along(point.gamma, direction)
         best = int(np.argmin(values))
         if not values[best] < point.smooth:
             return None
-        return self._at(point.gamma + _SHORTER[best] * direction, found.passes + 1)
+        return self._at(point.gamma + _SHORTER[best] * direction, passes + 2)
 
     def _direction(self, point: _Point) -> tuple[Matrix, int]:
         """Newton's direction, and the passes that it took."""
