@@ -8,6 +8,7 @@ from types import ModuleType
 from mercer._errors import MissingDependencyError
 
 _EXTRA = {
+    "dask": "dask",
     "matplotlib": "plots",
     "networkx": "graphs",
     "pandas": "tables",

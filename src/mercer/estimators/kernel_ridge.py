@@ -20,6 +20,7 @@ from mercer._errors import MemoryBudgetError, ParameterError
 from mercer._registered import CommandLine
 from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.blocks.blocks import Blocks
+from mercer.data.blocks.dask_source import is_dask
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Whole, Word
 from mercer.engine import memory
@@ -27,8 +28,9 @@ from mercer.estimators.gaussian.left_out_kernel import LeftOutKernel, free_gamma
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
+from mercer.estimators.shared.in_parts import in_parts, start
 from mercer.estimators.shared.left_out_baseline import warn_if_ridge_is_worse, warn_if_ridge_is_worse_on_own_rows
-from mercer.estimators.shared.on_blocks import BlockFit, check_blocks, over_blocks, require_checkpoint
+from mercer.estimators.shared.on_blocks import check_parts, require_checkpoint
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_positive
 from mercer.estimators.shared.penalties import check_penalties, choices_of, criterion_of, penalties_of
 from mercer.estimators.shared.repeated import warn_of_repeated_rows
@@ -291,9 +293,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or Blocks
-            For ``kernel="precomputed"``, the kernel matrix of shape (n_samples, n_samples). Blocks are read once for
-            each step of the solver, and have targets and weights of their own; they need an approximation.
+        X : array-like or sparse matrix of shape (n_samples, n_features), Blocks or a collection of Dask
+            For ``kernel="precomputed"``, the kernel matrix of shape (n_samples, n_samples). Blocks, which have targets
+            and weights of their own, are read once for each step of the solver; of collections of Dask, the workers
+            return sums. Both need an approximation.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
         sample_weight : float or array-like of shape (n_samples,), optional
             Weights, 0 or more.
@@ -307,8 +310,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         require_choice(self, "solver", ("auto", "cholesky", "cg"))
         require_positive(self, "tol")
         require_checkpoint(self)
-        if isinstance(X, Blocks):
-            check_blocks(self, X, y, sample_weight)
+        if is_dask(X) or isinstance(X, Blocks):
+            check_parts(self, X)
         if require_approximation(self):
             return self._fit_on_landmarks(X, y, sample_weight)
         criterion, alphas = criterion_of(self.alpha), choices_of(self.alpha, self.alphas)
@@ -351,11 +354,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
                 'approximation="nystroem" needs numbers for alpha, gamma and kernel_params: nothing is chosen on '
                 "landmarks. Choose them without approximation on a sample of the rows, or by mercer.KernelSearchCV."
             )
-        blocks = X if isinstance(X, Blocks) else None
-        if blocks is None and self.checkpoint is not None:
-            blocks = Blocks.from_arrays(X, y, sample_weight=sample_weight)
-        if blocks is not None:
-            started = BlockFit.of(self, blocks)
+        started = start(self, X, y, sample_weight)
+        if started is not None:
             X, y, sample_weight = cast(Any, started.sample)
         X, y = self._check_X_and_numbers(X, y, several=True)
         require_squares(y)
@@ -364,7 +364,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         alpha = penalties_of(self.alpha, targets.shape[1])
         warn_of_constant(y, weights)
         self._fit_kernel(X, intercept=False)
-        if blocks is None:
+        if started is None:
             landmarks, solution = ridge_on_landmarks(self, X, targets, weights, alpha)
         else:
             parts = started.restriction(self, X)
@@ -503,13 +503,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         weight[rows] = 1.0
         return evaluate.of_system(system, across.weights(targets, n, weight)[:, rows].T)
 
-    @over_blocks
+    @in_parts
     def predict(self, X: RowsLike) -> NDArray[np.floating]:
         """Predictions, of shape (n,) or (n, n_targets).
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, n_features), or Blocks
+        X : array-like or sparse matrix of shape (n, n_features), Blocks or a collection of Dask
             For ``kernel="precomputed"``, kernel values of new and training rows, shape (n, n_samples).
         """
         X = self._new_rows(X)

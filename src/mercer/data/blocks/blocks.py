@@ -9,6 +9,7 @@ from mercer._errors import DataError
 from mercer.data.blocks.arrow_source import ArrowSource
 from mercer.data.blocks.choice import Choice, check_count
 from mercer.data.blocks.csv_source import CsvSource
+from mercer.data.blocks.dask_source import partitions_of
 from mercer.data.blocks.function_source import FunctionSource
 from mercer.data.blocks.memory_source import ArraySource, FrameSource
 from mercer.data.blocks.npy_source import NpySource
@@ -240,6 +241,27 @@ class Blocks(Passes):
                 f"{type(function).__name__}, which can be read only once; pass the generator function itself."
             )
         return cls._of(FunctionSource(function, Choice.of(target, columns, sample_weight)), rows_per_block)
+
+    @classmethod
+    def from_dask(
+        cls, X: Any, y: Any = None, *, sample_weight: Any = None, rows_per_block: int | None = None
+    ) -> Blocks:
+        """Fetch the partitions of collections of Dask, one at a time.
+
+        To have sums made where the partitions are, pass the collections to ``fit`` themselves.
+
+        Parameters
+        ----------
+        X : dask.array.Array or dask.dataframe.DataFrame
+        y, sample_weight : dask.array.Array or dask.dataframe.Series, optional
+            With the same partitions, or any for arrays.
+        rows_per_block : int, optional
+
+        Returns
+        -------
+        Blocks
+        """
+        return cls._of(FunctionSource(partitions_of(X, y, sample_weight), Choice.of(None, None, None)), rows_per_block)
 
     @classmethod
     def _of(cls, source: Source, rows_per_block: int | None) -> Blocks:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
-from mercer._types import Matrix, Vector
+from mercer._types import Matrix
 from mercer.data.blocks.block import Block
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.survey import Survey
@@ -25,31 +24,47 @@ from mercer.solvers.restricted.blocked import BlockedRows
 from mercer.solvers.restricted.journal import Journal
 from mercer.solvers.restricted.passes import Part, StoredRows
 
-# Landmarks are chosen among so many rows, whatever their number.
+# Landmarks are chosen among twice their number and so many rows.
 _ROWS_FOR_LANDMARKS = 6000
 
 Targets = Callable[[Any], Matrix]
 
 
-def check_blocks(learner: Any, blocks: Blocks, y: Any, sample_weight: Any) -> None:
-    """Raise unless a learner can be fitted to blocks.
+def check_parts(learner: Any, X: Any) -> None:
+    """Raise unless a learner can be fitted to rows that come in parts.
 
     Raises
     ------
-    ParameterError, DataError
-        If it is not restricted to landmarks, or targets or weights come apart from the blocks.
+    ParameterError
+        If it is not restricted to landmarks.
     """
-    name = type(learner).__name__
     if not learner.is_on_landmarks:
         raise ParameterError(
-            f"{name} needs approximation='nystroem' for rows that are read in blocks, since they need not fit into "
-            "memory; or pass arrays."
+            f"{type(learner).__name__} needs approximation='nystroem' for rows that come in parts, since all of them "
+            f"need not fit into memory, and X is a {type(X).__name__}; or pass arrays."
         )
-    if y is not None or sample_weight is not None:
-        raise DataError(
-            f"{name} takes targets and weights from the blocks, so leave out y and sample_weight: "
-            "Blocks(X, target, sample_weight=...)."
-        )
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """From a block to its kernel values with landmarks, on ``n_jobs`` threads."""
+
+    kernel: Any
+    landmarks: Any
+    targets: Targets
+    n_jobs: int | None
+
+    def __call__(self, block: Block) -> StoredRows:
+        y = self.targets(block.y)
+        gram = Gram(self.kernel, block.X, self.landmarks, dtype=np.float64, n_jobs=self.n_jobs)
+        weights = np.ones(len(y)) if block.sample_weight is None else np.asarray(block.sample_weight, dtype=np.float64)
+        return StoredRows(gram, y, weights, self.n_jobs)
+
+
+def rows_to_draw(learner: Any, n: int) -> int:
+    """How many rows are drawn, for landmarks and for the preconditioner."""
+    m = learner.n_landmarks if isinstance(learner.landmarks, str) else len(learner.landmarks)
+    return max(_ROWS_FOR_LANDMARKS + 2 * m, precondition.sample_size(n, m))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,15 +82,18 @@ class BlockFit:
     survey: Survey
 
     @classmethod
-    def of(cls, learner: Any, blocks: Blocks) -> BlockFit:
+    def of(cls, learner: Any, blocks: Blocks, y: Any, sample_weight: Any) -> BlockFit:
         """Survey the rows, and draw the sample from which landmarks and the preconditioner come: one pass."""
-        m = learner.n_landmarks if isinstance(learner.landmarks, str) else len(learner.landmarks)
-        size = max(_ROWS_FOR_LANDMARKS + 2 * m, precondition.sample_size(blocks.n, m))
-        found = cls(blocks, blocks.survey(size, random_state=_seed(learner)))
-        if found.sample.y is None:
+        name = type(learner).__name__
+        check_parts(learner, blocks)
+        if y is not None or sample_weight is not None:
             raise DataError(
-                f"{type(learner).__name__} needs targets, and {blocks!r} has none; name them by target=...."
+                f"{name} takes targets and weights from the blocks, so leave out y and sample_weight: "
+                "Blocks(X, target, sample_weight=...)."
             )
+        found = cls(blocks, blocks.survey(rows_to_draw(learner, blocks.n), random_state=_seed(learner)))
+        if found.sample.y is None:
+            raise DataError(f"{name} needs targets, and {blocks!r} has none; name them with target=....")
         return found
 
     @property
@@ -106,21 +124,16 @@ class BlockFit:
         settings : object
             What the solution depends on, beside data, kernel and landmarks; JSON can write it.
         """
-        landmarks, kernel, sample = parts.landmarks.rows, learner.kernel_, self.sample
-        wanted = targets(sample.y)
-
-        def stored(X: Any, y: Matrix, weights: Vector | None) -> StoredRows:
-            gram = Gram(kernel, X, landmarks, dtype=np.float64, n_jobs=learner.n_jobs)
-            own = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
-            return StoredRows(gram, y, own, learner.n_jobs)
+        landmarks, kernel = parts.landmarks.rows, learner.kernel_
+        stored, sample = Stored(kernel, landmarks, targets, learner.n_jobs), self.sample._replace(X=X)
 
         def read(first: int) -> Iterator[StoredRows]:
             for number, block in enumerate(self.blocks):
                 if number >= first:
-                    yield stored(block.X, targets(block.y), block.sample_weight)
+                    yield stored(block)
 
         def draw(count: int, random: np.random.RandomState) -> tuple[Matrix, Part]:
-            return stored(X, wanted, sample.sample_weight).sample(count, random)
+            return stored(sample).sample(count, random)
 
         journal = None
         if learner.checkpoint is not None:
@@ -129,7 +142,7 @@ class BlockFit:
                 *(self.blocks.rows_per_block, settings, np.__version__),
             ]
             journal = Journal(learner.checkpoint, json.dumps(identity))
-        shape = (self.survey.n, landmarks.shape[0], wanted.shape[1])
+        shape = (self.survey.n, landmarks.shape[0], targets(sample.y).shape[1])
         yield BlockedRows(shape, read, draw, journal)
         if journal is not None:
             journal.remove()
@@ -150,18 +163,6 @@ def require_checkpoint(learner: Any) -> None:
         raise ParameterError(f"checkpoint must be the path of a file in a folder that exists, but is {value!r}.")
     if not learner.is_on_landmarks:
         raise ParameterError("checkpoint is for fits over landmarks; pass approximation='nystroem', or leave it out.")
-
-
-def over_blocks(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method that predicts for rows take blocks; what it returns for each is joined."""
-
-    @functools.wraps(method)
-    def predict(self: Any, X: Any) -> Any:
-        if isinstance(X, Blocks):
-            return np.concatenate([method(self, block.X) for block in X])
-        return method(self, X)
-
-    return predict
 
 
 def _seed(learner: Any) -> Any:

@@ -1,0 +1,158 @@
+"""Learners over landmarks on rows that Dask has in partitions, on one machine or on many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import DataError, ParameterError
+from mercer._optional import optional
+from mercer._types import Matrix, Vector
+from mercer.data.blocks.block import Block, join
+from mercer.data.blocks.dask_source import delayed_parts
+from mercer.data.seeds import generator
+from mercer.engine.settings import current, inherited
+from mercer.estimators.shared.on_blocks import Stored, Targets, check_parts, rows_to_draw
+from mercer.estimators.shared.restricted import Restriction, restriction
+from mercer.solvers.restricted.partitions import Cluster, PartitionedRows
+from mercer.solvers.restricted.passes import Part
+
+
+@dataclass(frozen=True, eq=False)
+class DaskFit:
+    """What a fit on partitions starts from.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Partitions of blocks.
+    n : int
+    sample : Block
+        Rows drawn uniformly.
+    """
+
+    cluster: Cluster
+    n: int
+    sample: Block
+
+    @classmethod
+    def of(cls, learner: Any, X: Any, y: Any, sample_weight: Any) -> DaskFit:
+        """Have all partitions in the memory of the workers, and draw a sample of their rows."""
+        check_parts(learner, X)
+        if learner.checkpoint is not None:
+            raise ParameterError(
+                "checkpoint is for rows on this machine; leave it out for collections of Dask, whose workers repeat "
+                "the work of one that dies, or pass Blocks."
+            )
+        cluster = _cluster(_partitions(X, y, sample_weight))
+        counts = [cluster.value(count) for count in cluster.each(_count, cluster.partitions, None)]
+        n = sum(counts)
+        if not n:
+            raise DataError(f"X has no rows in its {len(counts)} partitions; a fit needs at least one.")
+        size = min(n, rows_to_draw(learner, n))
+        random = generator(0 if learner.random_state is None else learner.random_state)
+        chosen = np.sort(random.choice(n, size, replace=False))
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        bounds = np.searchsorted(chosen, starts)
+        drawn = []
+        for number, part in enumerate(cluster.partitions):
+            own = chosen[bounds[number] : bounds[number + 1]] - starts[number]
+            if len(own):
+                drawn += cluster.each(_take, [part], own)
+        found = cls(cluster, n, join([cluster.value(block) for block in drawn]))
+        if found.sample.y is None:
+            raise DataError(f"{type(learner).__name__} needs targets y, and y is None; pass a collection of Dask.")
+        return found
+
+    def restriction(self, learner: Any, X: Any) -> Restriction:
+        """Landmarks among the checked rows ``X`` of the sample."""
+        return restriction(learner, X, self.sample.sample_weight, learner.random_state)
+
+    @contextmanager
+    def rows(
+        self, learner: Any, parts: Restriction, X: Any, targets: Targets, settings: object
+    ) -> Iterator[PartitionedRows]:
+        """The rows for a solver."""
+        # A worker has a task for each of its threads.
+        stored = Stored(learner.kernel_, parts.landmarks.rows, targets, 1)
+        here = Stored(learner.kernel_, parts.landmarks.rows, targets, learner.n_jobs)
+        sample = self.sample._replace(X=X)
+
+        def draw(count: int, random: np.random.RandomState) -> tuple[Matrix, Part]:
+            return here(sample).sample(count, random)
+
+        shape = (self.n, parts.landmarks.rows.shape[0], here.targets(sample.y).shape[1])
+        yield PartitionedRows(shape, self.cluster, stored, draw)
+
+
+def predicted(method: Callable[..., Any], learner: Any, X: Any) -> Any:
+    """What a method predicts for a collection of Dask, as a collection that is computed when it is asked for."""
+    example = method(learner, _example(X))
+    if hasattr(X, "map_blocks"):
+        wide = {"drop_axis": 1} if example.ndim == 1 else {"chunks": (X.chunks[0], (example.shape[1],))}
+        whole = X.rechunk({1: -1})
+        return whole.map_blocks(_on_one_thread, method, learner, dtype=example.dtype, meta=example[:0], **wide)
+    return X.map_partitions(_on_one_thread, method, learner, meta=example[:0])
+
+
+def _example(X: Any) -> Any:
+    """One row of zeros like those of a collection."""
+    if hasattr(X, "map_blocks"):
+        return np.zeros((1, X.shape[1]), X.dtype)
+    return X._meta_nonempty.iloc[:1]
+
+
+def _on_one_thread(X: Any, method: Callable[..., Any], learner: Any) -> Any:
+    with inherited(replace(current(), n_jobs=1)):
+        return method(learner, X)
+
+
+def _partitions(X: Any, y: Any, sample_weight: Any) -> list[Any]:
+    """References to blocks, one for each partition of the rows of X."""
+    make = optional("dask", "rows in partitions").delayed(_block, pure=False)
+    return [make(*parts) for parts in delayed_parts(X, y, sample_weight)]
+
+
+def _block(X: Any, y: Any, weights: Any) -> Block:
+    """Rows of a partition, as arrays."""
+    targets, weights = (None if side is None else np.asarray(side) for side in (y, weights))
+    rows = X if hasattr(X, "toarray") else np.ascontiguousarray(X, dtype=None if _is_float(X) else np.float64)
+    if not np.isfinite(rows.data if hasattr(X, "toarray") else rows).all():
+        raise DataError("a partition of X has NaN or infinite values; impute them, or leave out their rows.")
+    for side, name in ((targets, "y"), (weights, "sample_weight")):
+        if side is not None and len(side) != rows.shape[0]:
+            raise DataError(
+                f"a partition has {rows.shape[0]} rows in X and {len(side)} in {name}; give both the same divisions."
+            )
+    return Block(rows, targets, weights)
+
+
+def _is_float(X: Any) -> bool:
+    return getattr(X, "dtype", None) in (np.float32, np.float64)
+
+
+def _count(block: Block, _: None) -> int:
+    return block.rows
+
+
+def _take(block: Block, positions: Vector) -> Block:
+    return block.take(positions)
+
+
+def _cluster(partitions: Sequence[Any]) -> Cluster:
+    """The scheduler of the context: that of the current Client, or threads of this process."""
+    dask = optional("dask", "rows in partitions")
+    kept = list(dask.persist(*partitions))
+
+    def each(function: Callable[[Any, Any], Any], references: Sequence[Any], argument: Any) -> list[Any]:
+        work, shared = dask.delayed(function, pure=False), dask.delayed(argument, pure=False)
+        return [work(reference, shared) for reference in references]
+
+    def merge(function: Callable[[list[Any]], Any], references: Sequence[Any]) -> Any:
+        return dask.delayed(function, pure=False)(list(references))
+
+    return Cluster(kept, each, merge, lambda reference: dask.compute(reference)[0])

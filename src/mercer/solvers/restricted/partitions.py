@@ -1,0 +1,107 @@
+"""Rows in partitions on other machines: each makes its own sums, which are added in a tree; the rows do not move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mercer._types import Matrix, Vector
+from mercer.solvers.restricted.passes import Part, StoredRows, Visit
+
+Sums = tuple[Matrix, Vector]
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """How work gets to partitions.
+
+    Parameters
+    ----------
+    partitions : sequence
+        References to rows, where they are.
+    each : callable
+        ``(function, references, argument)`` gives references to ``function(rows, argument)`` of every partition.
+    merge : callable
+        ``(function, references)`` gives the reference to ``function(list of values)``.
+    value : callable
+        From a reference to its value.
+    """
+
+    partitions: Sequence[Any]
+    each: Callable[[Callable[[Any, Any], Any], Sequence[Any], Any], list[Any]]
+    merge: Callable[[Callable[[list[Any]], Any], Sequence[Any]], Any]
+    value: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class _Pass:
+    """The work on one partition."""
+
+    stored: Callable[[Any], StoredRows]
+    V: Matrix
+    visit: Visit
+    widths: tuple[int, int]
+    in_single: bool
+
+
+# Sums that are added in one place.
+_FAN = 8
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionedRows:
+    """Rows in partitions.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Rows n, landmarks m, targets t.
+    cluster : Cluster
+    stored : callable
+        From the rows of a partition to kernel values with landmarks; it is sent to the partitions.
+    draw : callable
+        A uniform sample of rows.
+    in_single : bool, default=False
+        Whether kernel values are in float32.
+    """
+
+    shape: tuple[int, int, int]
+    cluster: Cluster
+    stored: Callable[[Any], StoredRows]
+    draw: Callable[[int, np.random.RandomState], tuple[Matrix, Part]]
+    in_single: bool = False
+
+    def sweep(self, V: Matrix, visit: Visit, widths: tuple[int, int]) -> Sums:
+        """``K^T U`` and sums over partitions."""
+        work = _Pass(self.stored, np.ascontiguousarray(V), visit, widths, self.in_single)
+        sums = self.cluster.each(_sweep, self.cluster.partitions, work)
+        # The order of the additions depends on the number of partitions alone.
+        while len(sums) > 1:
+            sums = [self.cluster.merge(_add, sums[start : start + _FAN]) for start in range(0, len(sums), _FAN)]
+        found: Sums = self.cluster.value(sums[0])
+        return found
+
+    def single(self) -> PartitionedRows:
+        """The same rows with kernel values in float32."""
+        return replace(self, in_single=True)
+
+    def sample(self, count: int, random: np.random.RandomState) -> tuple[Matrix, Part]:
+        """A uniform sample of rows: their kernel values in float64, targets and weights."""
+        return self.draw(count, random)
+
+
+def _sweep(rows: Any, work: _Pass) -> Sums:
+    stored = work.stored(rows)
+    part = (stored.single() or stored) if work.in_single else stored
+    return part.sweep(work.V, work.visit, work.widths)
+
+
+def _add(sums: list[Sums]) -> Sums:
+    products, numbers = (np.array(part) for part in sums[0])
+    for more in sums[1:]:
+        products += more[0]
+        numbers += more[1]
+    return products, numbers
