@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from mercer.data.code_columns import may_have_codes
 from mercer.data.readers import read_table
 from mercer.data.text_columns import MISSING_WORDS, are_codes, is_text, read_numbers
 
@@ -75,3 +78,12 @@ def test_codes_in_a_file_keep_their_zeros(tmp_path: object) -> None:
     frame = read_table(path).columns
     assert frame["zip"].tolist()[-2] == "007" and frame["zip"][0] == "100" and frame["zip"].isna().tolist()[-1]
     assert all(pd.api.types.is_numeric_dtype(frame[name]) for name in ("age", "size", "id"))
+
+
+@pytest.mark.parametrize("field", ["007", '"007"', " 007 ", '" 007"'])
+@pytest.mark.parametrize("line", ["{},1.5,0.07", "1,{},0.5", "0.5,10,{}"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+def test_codes_are_found_wherever_they_stand(field: str, line: str, end: str) -> None:
+    text = f"a,b,c\n0.5,100,7\n{line.format(field)}{end}"
+    assert may_have_codes(io.StringIO(text), ",")
+    assert not may_have_codes(io.StringIO(text.replace("007", "0.07")), ",")
