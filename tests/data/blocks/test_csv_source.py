@@ -47,7 +47,7 @@ def test_files_without_rows_are_skipped(tmp_path):
         ("x,y\n1,2\n3,4\n5,\n", r"b\.csv, row 3, column 'y': a value is missing \(NaN\)\. Remove"),
         ("x,y\n,2\n,4\n", r"b\.csv, row 1, column 'x': a value is missing \(NaN\), and 1 more in the rows"),
         ("x,y\n1,2\ninf,4\n5,6\n", r"b\.csv, row 2, column 'x': a value is infinite"),
-        ("x,y\n1,2\n3,4\n5,6,7\n", r"b\.csv, line 4, column 3: the header has 2 columns, but this line has 3"),
+        ("x,y\n1,2\n3,4\n5,6\n7,8,9\n", r"b\.csv, line 5, column 3: the header has 2 columns, but this line has 3"),
         ("x,y\n1,2,3\n", r"b\.csv, line 2, column 3: the header has 2 columns"),
         ('x,y\n1,2\n"3,4\n', r"b\.csv, line 3, column 1: a quotation mark .* never closed"),
         ("1,2\n3,4\n", "appear in place of column names"),

@@ -147,7 +147,8 @@ class CsvSource(Source):
 def _chunks(one: Separated, rows: int, types: Mapping[str, str]) -> Iterator[Any]:
     """Yield data frames of at most so many rows, with all columns."""
     pandas = optional("pandas", f"reading {one.path.name}")
-    # All columns are read: with a choice of them, pandas does not see lines with too many fields.
+    # All columns are read: with a choice of them, pandas does not see lines with too many fields. Before version 3.1 it
+    # does not see them either where such a line is the first of a later chunk.
     with pandas.read_csv(
         one.path, chunksize=rows, header=0, names=one.names, dtype=dict(types), **one.options()
     ) as reader:
