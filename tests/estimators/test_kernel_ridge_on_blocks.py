@@ -51,7 +51,12 @@ def test_names_of_columns(tmp_path):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=Y)
     model = ridge().fit(Blocks(frame, target="y"))
-    assert model.n_features_in_ == 3 and model.score(X, Y) > 0.95
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert model.score(frame[["a", "b", "c"]], Y) > 0.95
+    blocks = Blocks(frame[["a", "b", "c"]], rows_per_block=300)
+    np.testing.assert_allclose(model.predict(blocks), model.predict(frame[["a", "b", "c"]]), atol=1e-12)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(Blocks(frame[["c", "b", "a"]]))
 
 
 def test_what_cannot_be_done_on_blocks_is_said():

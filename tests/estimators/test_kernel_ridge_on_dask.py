@@ -52,8 +52,9 @@ def test_data_frames():
     pd = pytest.importorskip("pandas")
     frame = dd.from_pandas(pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=Y), npartitions=4)
     model = ridge().fit(frame[["a", "b", "c"]], frame["y"])
-    assert model.score(X, Y) > 0.95
-    np.testing.assert_allclose(model.predict(frame[["a", "b", "c"]]).compute(), model.predict(X), atol=1e-12)
+    rows = frame[["a", "b", "c"]]
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"] and model.score(rows.compute(), Y) > 0.95
+    np.testing.assert_allclose(model.predict(rows).compute(), model.predict(rows.compute()), atol=1e-12)
 
 
 def test_what_cannot_be_done_is_said(tmp_path):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -356,7 +356,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             )
         started = start(self, X, y, sample_weight)
         if started is not None:
-            X, y, sample_weight = cast(Any, started.sample)
+            X, y, sample_weight = started.training()
         X, y = self._check_X_and_numbers(X, y, several=True)
         require_squares(y)
         weights = None if sample_weight is None else check_sample_weight(sample_weight, X)

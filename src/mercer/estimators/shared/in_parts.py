@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.dask_source import is_dask
-from mercer.estimators.shared.on_blocks import BlockFit
+from mercer.estimators.shared.on_blocks import BlockFit, named
 from mercer.estimators.shared.on_dask import DaskFit, predicted
 
 
@@ -31,7 +31,7 @@ def in_parts(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def predict(self: Any, X: Any) -> Any:
         if isinstance(X, Blocks):
-            return np.concatenate([method(self, block.X) for block in X])
+            return np.concatenate([method(self, named(block.X, X.columns)) for block in X])
         return predicted(method, self, X) if is_dask(X) else method(self, X)
 
     return predict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
+from mercer._optional import optional
 from mercer._types import Matrix
 from mercer.data.blocks.block import Block
 from mercer.data.blocks.blocks import Blocks
@@ -61,6 +62,13 @@ class Stored:
         return StoredRows(gram, y, weights, self.n_jobs)
 
 
+def named(X: Any, names: Sequence[str] | None) -> Any:
+    """Rows with the names of their columns, without a copy."""
+    if names is None or hasattr(X, "toarray"):
+        return X
+    return optional("pandas", "columns with names").DataFrame(X, columns=list(names), copy=False)
+
+
 def rows_to_draw(learner: Any, n: int) -> int:
     """How many rows are drawn, for landmarks and for the preconditioner."""
     m = learner.n_landmarks if isinstance(learner.landmarks, str) else len(learner.landmarks)
@@ -101,6 +109,10 @@ class BlockFit:
         """Rows drawn uniformly."""
         assert self.survey.sample is not None
         return self.survey.sample
+
+    def training(self) -> tuple[Any, Any, Any]:
+        """The sample, whose columns have their names if they have any."""
+        return self.sample._replace(X=named(self.sample.X, self.blocks.columns))
 
     def restriction(self, learner: Any, X: Any) -> Restriction:
         """Landmarks among the checked rows ``X`` of the sample."""

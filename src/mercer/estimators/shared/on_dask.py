@@ -16,7 +16,7 @@ from mercer.data.blocks.block import Block, join
 from mercer.data.blocks.dask_source import delayed_parts
 from mercer.data.seeds import generator
 from mercer.engine.settings import current, inherited
-from mercer.estimators.shared.on_blocks import Stored, Targets, check_parts, rows_to_draw
+from mercer.estimators.shared.on_blocks import Stored, Targets, check_parts, named, rows_to_draw
 from mercer.estimators.shared.restricted import Restriction, restriction
 from mercer.solvers.restricted.partitions import Cluster, PartitionedRows
 from mercer.solvers.restricted.passes import Part
@@ -33,11 +33,14 @@ class DaskFit:
     n : int
     sample : Block
         Rows drawn uniformly.
+    names : list of str or None
+        Of the columns.
     """
 
     cluster: Cluster
     n: int
     sample: Block
+    names: list[str] | None
 
     @classmethod
     def of(cls, learner: Any, X: Any, y: Any, sample_weight: Any) -> DaskFit:
@@ -63,10 +66,15 @@ class DaskFit:
             own = chosen[bounds[number] : bounds[number + 1]] - starts[number]
             if len(own):
                 drawn += cluster.each(_take, [part], own)
-        found = cls(cluster, n, join([cluster.value(block) for block in drawn]))
+        names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+        found = cls(cluster, n, join([cluster.value(block) for block in drawn]), names)
         if found.sample.y is None:
             raise DataError(f"{type(learner).__name__} needs targets y, and y is None; pass a collection of Dask.")
         return found
+
+    def training(self) -> tuple[Any, Any, Any]:
+        """The sample, whose columns have their names if they have any."""
+        return self.sample._replace(X=named(self.sample.X, self.names))
 
     def restriction(self, learner: Any, X: Any) -> Restriction:
         """Landmarks among the checked rows ``X`` of the sample."""
