@@ -11,7 +11,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 import mercer
-from estimator_table import ALL, CLASSES
+from estimator_table import ALL, CLASSES, RESTRICTED
 from mercer import BayesianLinearRegression, KernelPCA, KernelQuantileRegression, KernelRidge
 from mercer.maps import NystroemMap
 
@@ -30,7 +30,7 @@ OTHERS = [
     pytest.param(KernelQuantileRegression([0.2, 0.8]), NUMBERS, id="KernelQuantileRegression, two levels"),
     pytest.param(NystroemMap(n_components=60, random_state=0), NUMBERS, id="NystroemMap"),
 ]
-EVERY = [*ALL, *OTHERS]
+EVERY = [*ALL, *OTHERS, *RESTRICTED]
 
 
 def results(model: Any, y: np.ndarray, rows: int) -> dict[str, bytes]:

@@ -51,7 +51,10 @@ def _table(model: Any, y: Any) -> Callable[[], Any]:
 
 
 CASES: dict[str, Case] = {str(p.id): (_table(*p.values), estimator_table.X[40:46]) for p in estimator_table.ALL}
+CASES |= {str(p.id): (_table(*p.values), estimator_table.X[40:46]) for p in estimator_table.RESTRICTED}
 CASES |= {
+    "SVC, three classes, landmarks": (lambda: mercer.SVC(**estimator_table.HERE).fit(X, THREE), NEW),
+    "SVC, given landmarks": (lambda: mercer.SVC(approximation="nystroem", landmarks=X[:6]).fit(X, TWO), NEW),
     "SVC, three classes": (lambda: mercer.SVC().fit(X, THREE), NEW),
     "SVC, three classes, ovo": (lambda: mercer.SVC(decision_function_shape="ovo").fit(X, THREE), NEW),
     "SVC, sparse": (lambda: mercer.SVC(kernel="linear").fit(sp.csr_matrix(X), THREE), sp.csr_matrix(NEW)),
