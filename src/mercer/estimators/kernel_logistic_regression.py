@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -20,10 +21,14 @@ from mercer.estimators.shared.along import FitsAlongPenalty, FromAttributes
 from mercer.estimators.shared.certificates import warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, values_of
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
+from mercer.estimators.shared.in_parts import LabelTargets, in_parts, solve_in_parts, start
 from mercer.estimators.shared.labels import check_labels, class_factors, encoded, winners
+from mercer.estimators.shared.on_blocks import BlockFit, require_checkpoint
+from mercer.estimators.shared.on_dask import DaskFit
 from mercer.estimators.shared.parameters import require_flags, require_positive, require_whole
 from mercer.estimators.shared.restricted import require_approximation
 from mercer.estimators.shared.restricted_risk import (
+    OnLandmarks,
     Task,
     forget,
     refuse_certificate,
@@ -108,6 +113,10 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         With an approximation: the number of landmarks, all rows if there are fewer.
     landmarks : {"rpcholesky", "leverage", "kmeans", "uniform"} or rows of the kind of X, default="rpcholesky"
         How landmarks are chosen, as for :class:`mercer.maps.NystroemMap`, or the landmarks themselves.
+    checkpoint : str or Path, optional
+        With an approximation: a file of the passes over the rows that are done. After an interruption the same fit goes
+        on from there, and ends with the same bits; at the end the file is removed. Then ``random_state=None`` stands
+        for 0.
     random_state : int, RandomState or None, default=None
         Seed of the choice of landmarks.
 
@@ -224,6 +233,7 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         approximation: str | None = None,
         n_landmarks: int = 1000,
         landmarks: Any = "rpcholesky",
+        checkpoint: str | Path | None = None,
         random_state: Any = None,
     ) -> None:
         self.C = C
@@ -242,15 +252,18 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         self.approximation = approximation
         self.n_landmarks = n_landmarks
         self.landmarks = landmarks
+        self.checkpoint = checkpoint
         self.random_state = random_state
 
-    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and their labels.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
-            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        X : array-like or sparse matrix of shape (n, d), Blocks or a collection of Dask
+            For ``kernel="precomputed"``, the kernel matrix, (n, n). Blocks, which have labels and weights of their own,
+            are read once for each pass of the solver; of collections of Dask, the workers return sums. Both need an
+            approximation.
         y : array-like of shape (n,)
             Labels.
         sample_weight : float or array-like of shape (n,), optional
@@ -262,19 +275,22 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         """
         start_time = time.perf_counter()
         self._check_parameters()
+        started = start(self, X, y, sample_weight)
+        if started is not None:
+            return self._fit_in_parts(started)
         X = self._check_X(X, reset=True)
         y, weight = check_labels(type(self).__name__, y, X.shape[0]), check_sample_weight(sample_weight, X)
         used = np.flatnonzero(weight)
         classes, codes = encoded(type(self).__name__, y, used)
         forget(self, "landmark_indices_")
-        start = self._last_point(X.shape[0], used, len(classes))
+        last = self._last_point(X.shape[0], used, len(classes))
         fit_weighted_kernel(self, X, weight, intercept=bool(self.fit_intercept))
         self.classes_ = classes
         self.class_weight_ = class_factors(self.class_weight, classes, codes, weight[used])
         rows = _Rows(used, codes, weight[used])
         with memory.track() as account:
             if self.approximation is None:
-                self._solve(X, rows, start)
+                self._solve(X, rows, last)
             else:
                 self._solve_on_landmarks(X, rows, weight)
         self.certificate_ = replace(
@@ -314,6 +330,7 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         problem = LogisticRisk(gram, log_loss(codes, cost, len(classes)), intercept, convex)
         return evaluate.of_logistic(problem, np.ascontiguousarray(A), offsets)
 
+    @in_parts
     def decision_function(self, X: RowsLike) -> Matrix:
         """Return decision values.
 
@@ -330,6 +347,7 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         values = values_of(self, X)
         return values.ravel() if len(self.classes_) == 2 else values
 
+    @in_parts
     def predict(self, X: RowsLike) -> np.ndarray:
         """Return the most probable class of each row.
 
@@ -345,6 +363,7 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         values = self.decision_function(X)
         return self.classes_[winners(values)]
 
+    @in_parts
     def predict_proba(self, X: RowsLike) -> Matrix:
         """Return the probabilities of the classes.
 
@@ -403,6 +422,22 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         self.n_iter_ = np.array([solution.state.steps], dtype=np.int32)
         self.certificate_ = solution.certificate
 
+    def _fit_in_parts(self, started: BlockFit | DaskFit) -> Self:
+        """Fit to rows in files or on a cluster."""
+        X, _, sample_weight = started.training()
+        X = self._check_X(X, reset=True)
+        present, totals = started.classes
+        classes, codes = encoded(type(self).__name__, present, np.arange(len(present)))
+        fit_weighted_kernel(self, X, check_sample_weight(sample_weight, X), intercept=bool(self.fit_intercept))
+        self.classes_ = classes
+        self.class_weight_ = class_factors(self.class_weight, classes, codes, totals)
+        labels = LabelTargets(classes, float(self.C) * self.class_weight_)
+        k = len(classes)
+        criterion = Smooth(Logistic()) if k == 2 else SoftmaxCriterion()
+        self._take_landmarks(solve_in_parts(self, started, X, labels, criterion, 1 if k == 2 else k))
+        self.fit_status_ = int(warn_if_stopped(self))
+        return self
+
     def _solve_on_landmarks(self, X: CheckedRows, rows: _Rows, weight: Vector) -> None:
         """As :meth:`_solve`, for functions over landmarks."""
         k = len(self.classes_)
@@ -414,8 +449,12 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         fitted = solve_on_landmarks(
             self, X, weight, [task], intercept=bool(self.fit_intercept), passes=_PASSES_PER_STEP * int(self.max_iter)
         )
+        self._take_landmarks(fitted)
+
+    def _take_landmarks(self, fitted: OnLandmarks) -> None:
+        """Keep a solution over landmarks."""
         self.dual_coef_, self.intercept_ = fitted.dual_coef, fitted.offsets
-        if k > 2:
+        if len(self.classes_) > 2:
             # Of equal functions for all classes only their size remains, which rounding has left.
             self.dual_coef_ = self.dual_coef_ - self.dual_coef_.mean(axis=0)
             self.intercept_ = self.intercept_ - self.intercept_.mean()
@@ -436,5 +475,6 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         require_positive(self, "C", "tol")
         require_whole(self, "max_iter", "a whole number of Newton steps, at least 1")
         require_flags(self, "fit_intercept", "warm_start")
+        require_checkpoint(self)
         if require_approximation(self) and self.warm_start:
             refuse_on_landmarks(self, "warm_start", "Pass warm_start=False.")

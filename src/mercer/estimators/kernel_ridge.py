@@ -342,9 +342,14 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         if self.solver != "cg":
             try:
                 return cholesky.solve(system, n_jobs=self.n_jobs)
-            except MemoryBudgetError:
+            except MemoryBudgetError as error:
                 if self.solver == "cholesky" or not able:
                     raise
+                try:
+                    return KernelCG(self.tol).solve(system, n_jobs=self.n_jobs)
+                except MemoryBudgetError:
+                    # The first message says what the usual way needs.
+                    raise error from None
         return KernelCG(self.tol).solve(system, n_jobs=self.n_jobs)
 
     def _fit_on_landmarks(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
@@ -694,6 +699,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             )
 
 
-def _columns(y: Any) -> Vector:
-    """Targets of a block as columns of numbers."""
-    return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+def _columns(y: Any) -> tuple[Vector, float]:
+    """Targets of a block as columns of numbers; the rows have their own weights."""
+    return np.asarray(y, dtype=np.float64).reshape(len(y), -1), 1.0

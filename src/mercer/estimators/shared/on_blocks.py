@@ -14,7 +14,7 @@ import numpy as np
 
 from mercer._errors import DataError, ParameterError
 from mercer._optional import optional
-from mercer._types import Matrix
+from mercer._types import AnyArray, Matrix, Vector
 from mercer.data.blocks.block import Block
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.survey import Survey
@@ -28,7 +28,8 @@ from mercer.solvers.restricted.passes import Part, StoredRows
 # Landmarks are chosen among twice their number and so many rows.
 _ROWS_FOR_LANDMARKS = 6000
 
-Targets = Callable[[Any], Matrix]
+# From the targets of a block to what a loss takes, (r, t), and a factor of the weight of each row.
+Targets = Callable[[Any], tuple[Matrix, Any]]
 
 
 def check_parts(learner: Any, X: Any) -> None:
@@ -56,10 +57,10 @@ class Stored:
     n_jobs: int | None
 
     def __call__(self, block: Block) -> StoredRows:
-        y = self.targets(block.y)
+        y, factors = self.targets(block.y)
         gram = Gram(self.kernel, block.X, self.landmarks, dtype=np.float64, n_jobs=self.n_jobs)
         weights = np.ones(len(y)) if block.sample_weight is None else np.asarray(block.sample_weight, dtype=np.float64)
-        return StoredRows(gram, y, weights, self.n_jobs)
+        return StoredRows(gram, y, weights * factors, self.n_jobs)
 
 
 def named(X: Any, names: Sequence[str] | None) -> Any:
@@ -110,6 +111,22 @@ class BlockFit:
         assert self.survey.sample is not None
         return self.survey.sample
 
+    @property
+    def classes(self) -> tuple[AnyArray, Vector]:
+        """The labels of all rows, ascending, and the weight of each.
+
+        Raises
+        ------
+        DataError
+            If the targets are no labels.
+        """
+        if self.survey.classes is None or self.survey.class_weight is None:
+            raise DataError(
+                f"{self.blocks!r} has targets with more than 1000 different values, or with fractions, which are no "
+                "labels of classes; choose another target, or a learner for numbers."
+            )
+        return self.survey.classes, self.survey.class_weight
+
     def training(self) -> tuple[Any, Any, Any]:
         """The sample, whose columns have their names if they have any."""
         return self.sample._replace(X=named(self.sample.X, self.blocks.columns))
@@ -132,7 +149,7 @@ class BlockFit:
         X : rows
             The checked rows of the sample.
         targets : callable
-            From the targets of a block to (r, t).
+            From the targets of a block to what the loss takes, and factors of the weights.
         settings : object
             What the solution depends on, beside data, kernel and landmarks; JSON can write it.
         """
@@ -154,7 +171,7 @@ class BlockFit:
                 *(self.blocks.rows_per_block, settings, np.__version__),
             ]
             journal = Journal(learner.checkpoint, json.dumps(identity))
-        shape = (self.survey.n, landmarks.shape[0], targets(sample.y).shape[1])
+        shape = (self.survey.n, landmarks.shape[0], targets(sample.y)[0].shape[1])
         yield BlockedRows(shape, read, draw, journal)
         if journal is not None:
             journal.remove()

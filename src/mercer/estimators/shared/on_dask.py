@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer._errors import DataError, ParameterError
 from mercer._optional import optional
-from mercer._types import Matrix, Vector
+from mercer._types import AnyArray, Matrix, Vector
 from mercer.data.blocks.block import Block, join
 from mercer.data.blocks.dask_source import delayed_parts
 from mercer.data.seeds import generator
@@ -72,6 +72,14 @@ class DaskFit:
             raise DataError(f"{type(learner).__name__} needs targets y, and y is None; pass a collection of Dask.")
         return found
 
+    @property
+    def classes(self) -> tuple[AnyArray, Vector]:
+        """The labels of all rows, ascending, and the weight of each."""
+        found = [self.cluster.value(part) for part in self.cluster.each(_labels, self.cluster.partitions, None)]
+        classes, where = np.unique(np.concatenate([labels for labels, _ in found]), return_inverse=True)
+        totals = np.bincount(where, np.concatenate([weights for _, weights in found]))
+        return classes[totals > 0], np.asarray(totals[totals > 0], dtype=np.float64)
+
     def training(self) -> tuple[Any, Any, Any]:
         """The sample, whose columns have their names if they have any."""
         return self.sample._replace(X=named(self.sample.X, self.names))
@@ -93,7 +101,7 @@ class DaskFit:
         def draw(count: int, random: np.random.RandomState) -> tuple[Matrix, Part]:
             return here(sample).sample(count, random)
 
-        shape = (self.n, parts.landmarks.rows.shape[0], here.targets(sample.y).shape[1])
+        shape = (self.n, parts.landmarks.rows.shape[0], here.targets(sample.y)[0].shape[1])
         yield PartitionedRows(shape, self.cluster, stored, draw)
 
 
@@ -145,6 +153,12 @@ def _is_float(X: Any) -> bool:
 
 def _count(block: Block, _: None) -> int:
     return block.rows
+
+
+def _labels(block: Block, _: None) -> tuple[AnyArray, Vector]:
+    """The labels of a partition, and their weights."""
+    labels, where = np.unique(np.asarray(block.y), return_inverse=True)
+    return labels, np.bincount(where, block.sample_weight, minlength=len(labels)).astype(np.float64)
 
 
 def _take(block: Block, positions: Vector) -> Block:

@@ -114,12 +114,14 @@ class _Point:
         """
         functions, offsets = problem.split(gamma)
         k = gamma.shape[1]
+        # Visitors go to other machines, and the problem does not.
+        current = problem.criterion
 
         def visit(part: Part, F: Matrix) -> tuple[Matrix, Vector]:
-            found = problem.criterion.slopes(part.targets, F + offsets)
+            found = current.slopes(part.targets, F + offsets)
             weights = part.weights[:, 0]
-            if part.marks is not None and isinstance(problem.criterion, Envelope):
-                part.marks[...] = problem.criterion.curvature(part.targets, F + offsets) > 0
+            if part.marks is not None and isinstance(current, Envelope):
+                part.marks[...] = current.curvature(part.targets, F + offsets) > 0
             above = part.weights * np.maximum(found.slopes, 0.0)
             below = part.weights * np.minimum(found.slopes, 0.0)
             sums = [above.sum(axis=0), below.sum(axis=0)]
@@ -376,9 +378,10 @@ class _Search:
         functions, offsets = problem.split(gamma)
         size = float(np.abs(D).max(initial=0.0)) or 1.0
         along, shift = problem.split(D / size)
+        criterion = problem.criterion
 
         def visit(part: Part, F: Matrix) -> tuple[Matrix, Vector]:
-            U = part.weights * problem.criterion.curved(part.targets, F[:, :k] + offsets, F[:, k:] + shift)
+            U = part.weights * criterion.curved(part.targets, F[:, :k] + offsets, F[:, k:] + shift)
             return U, U.sum(axis=0)
 
         V = problem.white.coefficients(np.hstack([functions, along]))
@@ -409,12 +412,11 @@ class _Search:
         """The smooth objective at shorter steps; one pass for all."""
         problem, k = self.problem, gamma.shape[1]
         (functions, offsets), (along, shift) = problem.split(gamma), problem.split(direction)
+        criterion = problem.criterion
 
         def visit(part: Part, F: Matrix) -> tuple[Matrix, Vector]:
             here, there = F[:, :k] + offsets, F[:, k:] + shift
-            sums = [
-                part.weights[:, 0] @ problem.criterion.slopes(part.targets, here + t * there).smooth for t in _SHORTER
-            ]
+            sums = [part.weights[:, 0] @ criterion.slopes(part.targets, here + t * there).smooth for t in _SHORTER]
             return np.empty((len(F), 0)), np.array(sums)
 
         V = problem.white.coefficients(np.hstack([functions, along]))
