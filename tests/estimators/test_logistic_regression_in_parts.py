@@ -8,6 +8,7 @@ import pytest
 from mercer import Blocks, KernelLogisticRegression
 from mercer._errors import DataError, ParameterError
 from mercer.kernels import RBF
+from mercer.solvers.restricted.journal import Journal
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(1500, 3))
@@ -59,8 +60,6 @@ def test_an_interrupted_fit_goes_on(tmp_path, monkeypatch):
     path = tmp_path / "run.checkpoint"
     blocks = Blocks(X, TWO, rows_per_block=170)
     expected = model().fit(blocks)
-    from mercer.solvers.restricted.journal import Journal
-
     keep, count = Journal.keep, [0]
 
     def interrupted(self, products, sums):
