@@ -175,6 +175,25 @@ def _choose(
     return Landmarks(X[indices], indices)
 
 
+def choice_bytes(n: int, m: int, how: str) -> int:
+    """Memory for the choice of m landmarks among n rows by a method, in bytes.
+
+    >>> choice_bytes(10_000, 100, "uniform"), choice_bytes(10_000, 100, "leverage")
+    (0, 9920000)
+    """
+    m = min(m, n)
+    return 0 if how == "uniform" else _BYTES[how](_sample_size(n, m, how), m)
+
+
+def rows_seen(n: int, m: int, how: str) -> int:
+    """How many of n rows a method looks at for m landmarks, if memory allows.
+
+    >>> rows_seen(10_000, 100, "rpcholesky"), rows_seen(10_000, 100, "uniform")
+    (6200, 100)
+    """
+    return min(m, n) if how == "uniform" else min(n, _EACH * m + _MORE)
+
+
 def _sample_size(n: int, m: int, how: str) -> int:
     """Return how many of n rows a method looks at: fewer than it should if more do not fit the memory budget."""
     return memory.fitting(lambda rows: _BYTES[how](rows, m), min(n, _EACH * m + _MORE), min(n, _EACH * m))

@@ -272,6 +272,26 @@ class KernelEstimator(BaseEstimator):
         """
         return clone(self)._check_X(X, reset=True)
 
+    def kernel_for(self, X: CheckedRows) -> Kernel | None:
+        """Return the kernel with which a fit to these rows would begin; nothing is fitted.
+
+        Parameters
+        ----------
+        X : ndarray, csr_matrix, Objects or MixedRows
+            As :meth:`checked_rows` returns them. Rates such as ``gamma="scale"`` are taken from them.
+
+        Returns
+        -------
+        Kernel or None
+            None for ``"precomputed"``.
+        """
+        if self._is_precomputed:
+            return None
+        chosen = isinstance(self.gamma, str) and self.gamma not in ("scale", "auto")
+        names = X.names if isinstance(X, MixedRows) else getattr(self, "feature_names_in_", None)
+        kernel = self._make_kernel(X, "scale" if chosen else self.gamma)
+        return bind_columns(kernel, None if names is None else tuple(names)).with_data(X)
+
     def on_kernel_values(self) -> Self:
         """Return a copy of this fitted learner that predicts from kernel values of new rows with the training rows.
 

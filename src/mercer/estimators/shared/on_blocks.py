@@ -70,9 +70,20 @@ def named(X: Any, names: Sequence[str] | None) -> Any:
     return optional("pandas", "columns with names").DataFrame(X, columns=list(names), copy=False)
 
 
-def rows_to_draw(learner: Any, n: int) -> int:
-    """How many rows are drawn, for landmarks and for the preconditioner."""
-    m = learner.n_landmarks if isinstance(learner.landmarks, str) else len(learner.landmarks)
+def count_of(learner: Any) -> int:
+    """How many landmarks a learner asks for."""
+    given = learner.landmarks
+    if isinstance(given, str):
+        return int(learner.n_landmarks)
+    return int(given.shape[0]) if hasattr(given, "shape") else len(given)
+
+
+def rows_to_draw(n: int, m: int) -> int:
+    """How many of n rows are drawn, for m landmarks and for the preconditioner.
+
+    >>> rows_to_draw(1_000_000, 100)
+    6200
+    """
     return max(_ROWS_FOR_LANDMARKS + 2 * m, precondition.sample_size(n, m))
 
 
@@ -100,7 +111,7 @@ class BlockFit:
                 f"{name} takes targets and weights from the blocks, so leave out y and sample_weight: "
                 "Blocks(X, target, sample_weight=...)."
             )
-        found = cls(blocks, blocks.survey(rows_to_draw(learner, blocks.n), random_state=_seed(learner)))
+        found = cls(blocks, blocks.survey(rows_to_draw(blocks.n, count_of(learner)), random_state=_seed(learner)))
         if found.sample.y is None:
             raise DataError(f"{name} needs targets, and {blocks!r} has none; name them with target=....")
         return found

@@ -16,7 +16,7 @@ from mercer.data.blocks.block import Block, join
 from mercer.data.blocks.dask_source import delayed_parts
 from mercer.data.seeds import generator
 from mercer.engine.settings import current, inherited
-from mercer.estimators.shared.on_blocks import Stored, Targets, check_parts, named, rows_to_draw
+from mercer.estimators.shared.on_blocks import Stored, Targets, check_parts, count_of, named, rows_to_draw
 from mercer.estimators.shared.restricted import Restriction, restriction
 from mercer.solvers.restricted.partitions import Cluster, PartitionedRows
 from mercer.solvers.restricted.passes import Part
@@ -56,7 +56,7 @@ class DaskFit:
         n = sum(counts)
         if not n:
             raise DataError(f"X has no rows in its {len(counts)} partitions; a fit needs at least one.")
-        size = min(n, rows_to_draw(learner, n))
+        size = min(n, rows_to_draw(n, count_of(learner)))
         random = generator(0 if learner.random_state is None else learner.random_state)
         chosen = np.sort(random.choice(n, size, replace=False))
         starts = np.concatenate([[0], np.cumsum(counts)])

@@ -147,13 +147,31 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
     return Solution(system.scaled().apply_scale(progress.z), status, certificate, state)
 
 
+def is_mixed(n: int, k: int) -> bool:
+    """Whether a float32 factor is tried first for n rows and k targets, with the float64 matrix beside it if it fits.
+
+    >>> is_mixed(1000, 1), is_mixed(5000, 1)
+    (False, True)
+    """
+    return n >= MIXED_FROM and k <= n * _COLUMNS_PER_ROW
+
+
+def entry_bytes(n: int, k: int) -> tuple[int, ...]:
+    """Memory for each pair of rows, the most first: what is used is the first that fits.
+
+    >>> entry_bytes(1000, 1), entry_bytes(5000, 1)
+    ((8,), (12, 4))
+    """
+    return (12, 4) if is_mixed(n, k) else (8,)
+
+
 def _solve_groups(system: LinearSystem) -> tuple[_Progress, str]:
     """The answers, and where the matrix was."""
     n, k = system.shape
     gram = system.scaled()
     b = gram.apply_scale(np.asarray(system.targets))
     progress = _Progress(np.zeros_like(b), b.copy(), np.zeros(k))
-    mixed = system.convex and n >= MIXED_FROM and k <= n * _COLUMNS_PER_ROW
+    mixed = system.convex and is_mixed(n, k)
     left = _solve_low_rank(system, b, progress) if system.convex else system.groups()
     with ExitStack() as stack:
         dense: NDArray[Any] | None = None

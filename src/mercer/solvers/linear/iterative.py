@@ -12,7 +12,7 @@ from mercer._errors import MercerWarning, warn_user
 from mercer._types import Matrix, Vector
 from mercer.engine import lapack, memory, threads
 from mercer.engine.progress import Progress
-from mercer.gram.pivots import randomly_pivoted_cholesky
+from mercer.gram.pivots import bytes_needed, randomly_pivoted_cholesky
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients, Map, lengths
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, ScaledGram
 from mercer.solvers.solution import Certificate, Solution, Status
@@ -33,8 +33,29 @@ def fitting_rank(n: int) -> int:
     >>> fitting_rank(100)
     100
     """
-    wanted = min(n, max(1, int(np.sqrt(_RANK * n))))
-    return memory.fitting(lambda rank: _SHARE * 8 * n * rank, wanted)
+    return memory.fitting(lambda rank: _SHARE * 8 * n * rank, wanted_rank(n))
+
+
+def wanted_rank(n: int) -> int:
+    """The same with memory without end.
+
+    >>> wanted_rank(1_000_000)
+    10000
+    """
+    return min(n, max(1, int(np.sqrt(_RANK * n))))
+
+
+def memory_of(n: int, rank: int) -> int:
+    """Memory of a solution for n rows, in bytes: the factor of that rank, and the squares for its inverse.
+
+    >>> memory_of(1000, 100) < 8 * 1000**2
+    True
+    """
+    return bytes_needed(n, rank) + _inner_bytes(rank)
+
+
+def _inner_bytes(rank: int) -> int:
+    return 3 * 8 * rank**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +155,7 @@ class _Run:
         F = pivoted.factor
         self.F = F if self.gram.scale is None else self.gram.scale[:, None] * F
         self.rank = F.shape[1]
-        stack.enter_context(memory.reserve(3 * 8 * self.rank**2, f"the preconditioner of rank {self.rank}"))
+        stack.enter_context(memory.reserve(_inner_bytes(self.rank), f"the preconditioner of rank {self.rank}"))
         self.square = np.asarray(lapack.multiply(np.ascontiguousarray(self.F.T), self.F))
         self.progress = Progress(solver.max_iter, "products with the kernel matrix")
 

@@ -36,6 +36,10 @@ _ENOUGH = 1e-12
 _ILL_CONDITIONED = 1e-6
 # A float32 form takes more steps, and where it leaves more than this a fit by itself may do better.
 _SINGLE_POLISH, _SINGLE_ENOUGH = 8, 1e-10
+# Bytes for each pair of rows: in part in float32 with a copy of the matrix, in float64 with a copy, without. What is
+# used is the first that fits, and without small penalties not the first of them.
+_COPY = 8
+ENTRY_BYTES = (22, 20, 12)
 # A rank of up to this share of the rows is looked for.
 _LOW_RANK = 1 / 4
 # Roundings in float32 of what is left of the matrix are to be smaller than this share of the smallest penalty, counting
@@ -147,7 +151,7 @@ class PenaltyPath:
             low = low_rank_form(gram, stack, _LOW_RANK, n_jobs)
             self._form: BandForm | LowRankForm
             self._Q: Matrix | None = None
-            self.single = low is None and single_for > 0 and fits(22 * n * n)
+            self.single = low is None and single_for > 0 and fits(ENTRY_BYTES[0] * n * n)
             self._storage = LOW_RANK_STORAGE
             if low is not None:
                 self._form, self._Q = low, low.Q
@@ -162,13 +166,13 @@ class PenaltyPath:
         """Reduce the matrix to a band; its diagonal."""
         n = len(self._weights)
         self._storage = reserve_square(
-            stack, n, 14 if self.single else 12, "the kernel matrix in band form, in float64,"
+            stack, n, ENTRY_BYTES[0] - _COPY if self.single else ENTRY_BYTES[2], "the kernel matrix in band form, in float64,"
         )
         matrix = gram.dense(np.dtype(np.float64))
         check_finite(matrix)
         diagonal: Vector = matrix.diagonal().copy()
-        if fits(8 * n * n):
-            reserve_square(stack, n, 8, "a copy of the kernel matrix")
+        if fits(_COPY * n * n):
+            reserve_square(stack, n, _COPY, "a copy of the kernel matrix")
             self._whole = SymmetricStore(matrix.copy())
         if not self.single:
             self._form = reduce_to_band(matrix, n_jobs=self._n_jobs)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._types import Matrix, Positions, Vector
-from mercer.engine import strips
+from mercer.engine import arrays, strips
 from mercer.gram.hold import check_finite
 from mercer.gram.protocol import GramMatrix
 
@@ -136,4 +136,6 @@ class StoredRows:
         return None if len(chosen) > most else (self._block(chosen), self._part(chosen))
 
     def _block(self, rows: Positions | None) -> Matrix:
-        return np.array(self.gram.block(rows, None), dtype=np.float64, order="C")
+        # Callers have reserved the memory: without ``out``, a block would ask for it again.
+        out = arrays.empty((self.gram.shape[0] if rows is None else len(rows), self.gram.shape[1]), self.gram.dtype)
+        return np.asarray(self.gram.block(rows, None, out=out), dtype=np.float64)

@@ -27,6 +27,24 @@ def sample_size(n: int, m: int) -> int:
     return min(n, max(_LEAST * m, min(_MOST * m, 5 * _ROWS_PER_PASS * n // m)))
 
 
+def sample_bytes(n: int, m: int) -> int:
+    """Memory for the sample of n rows and its features, in bytes.
+
+    >>> sample_bytes(1_000_000, 2000)
+    1280000000
+    """
+    return 2 * 8 * sample_size(n, m) * m
+
+
+def most_marked(n: int, m: int) -> int:
+    """How many of n rows that a pass has marked are looked at for m landmarks, at most.
+
+    >>> most_marked(1_000_000, 2000), most_marked(1000, 2000)
+    (75000, 1000)
+    """
+    return min(n, max(_LEAST * m, 5 * _ROWS_PER_PASS * n // m))
+
+
 @dataclass(frozen=True, eq=False)
 class Sampled:
     """Features of a sample of the rows, from which Hessians are estimated.
@@ -48,7 +66,7 @@ class Sampled:
         """Draw the sample."""
         n, m, _ = rows.shape
         count = sample_size(n, m)
-        with memory.reserve(2 * 8 * count * m, f"kernel values of {count:,} rows and {m:,} landmarks"):
+        with memory.reserve(sample_bytes(n, m), f"kernel values of {count:,} rows and {m:,} landmarks"):
             K, part = rows.sample(count, random)
             return cls(white.features(K), part.targets, part.weights[:, 0] * (n / len(K)))
 
@@ -56,8 +74,8 @@ class Sampled:
     def marked(cls, rows: RowsWithState, white: Whitening) -> Sampled | None:
         """The rows that the last pass has marked, all of them; None if their products take longer than some passes."""
         n, m, _ = rows.shape
-        most = max(_LEAST * m, 5 * _ROWS_PER_PASS * n // m)
-        with memory.reserve(2 * 8 * min(n, most) * m, f"kernel values of marked rows and {m:,} landmarks"):
+        most = most_marked(n, m)
+        with memory.reserve(2 * 8 * most * m, f"kernel values of marked rows and {m:,} landmarks"):
             found = rows.marked(most)
             if found is None:
                 return None

@@ -33,6 +33,15 @@ _INNER_STEPS = 5
 _CLOSER = 0.7
 
 
+def vector_bytes(n: int, m: int) -> int:
+    """Memory of the solver beside K for n rows with m columns of decision values, in bytes.
+
+    >>> vector_bytes(1000, 1)
+    192000
+    """
+    return 8 * _VECTORS * n * m
+
+
 @dataclass(frozen=True)
 class LogisticWork:
     """What a solve has cost: Newton steps, and products with K."""
@@ -114,7 +123,7 @@ class LogisticSolver:
         start_time = time.perf_counter()
         n, m = problem.shape
         with memory.track() as account, ExitStack() as stack, threads.workers(self.n_jobs):
-            stack.enter_context(memory.reserve(8 * _VECTORS * n * m, f"the work of {m} columns of {n} decision values"))
+            stack.enter_context(memory.reserve(vector_bytes(n, m), f"the work of {m} columns of {n} decision values"))
             products = Products(problem.gram, stack)
             goal = min(self.tol, _EXACT_GOAL) if n <= EXACT else self.tol
             controls = Controls(

@@ -24,6 +24,15 @@ def stored_products(gram: GramMatrix, stack: ExitStack, beside: int = 0) -> Stor
     return storage
 
 
+def entry_bytes(n: int) -> tuple[int, ...]:
+    """Memory of :class:`Products` for each pair of n rows, the most first: what is used is the first that fits.
+
+    >>> entry_bytes(1000), entry_bytes(5000)
+    ((8, 0), (12, 4, 0))
+    """
+    return (12, 4, 0) if n > WHOLE else (8, 0)
+
+
 class Products:
     """``K V`` for a float64 ``V`` (n, m): ``exact``, and ``quick`` in float32 where that is faster.
 
@@ -42,7 +51,7 @@ class Products:
     def __init__(self, gram: GramMatrix, stack: ExitStack) -> None:
         n = gram.shape[0]
         self.mixed = n > WHOLE
-        storage = stored_products(gram, stack, beside=4 * n * n if self.mixed else 0)
+        storage = stored_products(gram, stack, beside=(entry_bytes(n)[0] - 8) * n * n)
         self._gram, self.sentence = storage.gram, storage.sentence
         self._single = self._in_single(storage.array, stack) if self.mixed else storage.gram
 

@@ -141,12 +141,11 @@ def solve(problem: Eigenproblem) -> Solution[Eigenpairs, EigenState]:
     ([14.0], 'dense')
     """
     start_time = time.perf_counter()
-    method = _method(problem)
     n, k = problem.gram.shape[0], problem.n_wanted
+    method = method_for(n, k, problem.solver)
     with memory.track() as account, ExitStack() as stack:
         # LAPACK reduces the matrix in its place; beside it are the vectors, or what looks for negative eigenvalues.
-        columns = max(k + 8, 2 * basis_columns(n, 1)) if method == "dense" else 4 * basis_columns(n, k)
-        stack.enter_context(memory.reserve(8 * n * columns, f"the eigenvectors of {n} rows", _WAY_OUT))
+        stack.enter_context(memory.reserve(vector_bytes(n, k, method), f"the eigenvectors of {n} rows", _WAY_OUT))
         # The matrix is changed in its place.
         required = _WAY_OUT if method == "dense" else ""
         storage = hold(problem.gram, stack, {np.float64: 0}, copy=True, required=required)
@@ -182,15 +181,36 @@ def _require_range(matrix: SymmetricMatrix, problem: Eigenproblem, method: str) 
         )
 
 
-def _method(problem: Eigenproblem) -> str:
-    n, k = problem.gram.shape[0], problem.n_wanted
-    if problem.solver == "arpack" and k >= n:
+def vector_bytes(n: int, k: int, method: str) -> int:
+    """Memory for the k wanted eigenvectors of n rows and what finds them, in bytes; K comes to it.
+
+    >>> vector_bytes(100, 2, "dense") > 0
+    True
+    """
+    columns = max(k + 8, 2 * basis_columns(n, 1)) if method == "dense" else 4 * basis_columns(n, k)
+    return 8 * n * columns
+
+
+def method_for(n: int, k: int, solver: str) -> str:
+    """The method for the k largest eigenpairs of n rows.
+
+    Raises
+    ------
+    ParameterError
+        If ARPACK is asked for all.
+
+    Examples
+    --------
+    >>> method_for(100, 2, "auto"), method_for(5000, 2, "auto")
+    ('dense', 'block Lanczos')
+    """
+    if solver == "arpack" and k >= n:
         raise ParameterError(
             f"ARPACK finds fewer eigenpairs than there are rows, but {k} of {n} were requested; pass "
             "eigen_solver='dense', or a smaller n_components."
         )
-    if problem.solver != "auto":
-        return problem.solver
+    if solver != "auto":
+        return solver
     many = k > _SHARE * n or basis_columns(n, k) >= n
     return "dense" if n <= _DENSE_UP_TO or many else "block Lanczos"
 

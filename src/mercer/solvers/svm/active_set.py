@@ -31,6 +31,8 @@ from mercer.solvers.svm.working_set import by_working_sets
 
 # The most rows of a working set.
 _WORKING_SET = 1536
+# Entries of its kernel matrix, with a border.
+BLOCK = (_WORKING_SET + 1) ** 2
 FIRST = 2048
 GROWTH = 4
 # Among part of the rows, the problem is solved to this violation (or to this part of the first one).
@@ -92,9 +94,9 @@ def by_active_sets(
     with ExitStack() as stack:
         if kept.square is not None and not kept.fits(gram, point.sums == 0):
             kept = KeptMatrix(stack)
-        memory_of_rows, sentence = hold_rows(gram, stack, most=most, beside=(_WORKING_SET + 1) ** 2)
+        memory_of_rows, sentence = hold_rows(gram, stack, most=most, beside=BLOCK)
         nbytes = memory_of_rows.nbytes
-        block, store = np.split(memory_of_rows, [(_WORKING_SET + 1) ** 2])
+        block, store = np.split(memory_of_rows, [BLOCK])
         store, whole = np.split(store, [len(store) // _SHARE if shared else len(store)])
         room = _Room(block, store, Progress(None, "working sets", rules.verbose))
         solver = _ActiveSets(gram, rules, room, kept)

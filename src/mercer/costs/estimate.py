@@ -1,0 +1,257 @@
+"""What a fit will cost: memory, kernel values and time, and what would fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import DataError, ParameterError
+from mercer.costs.speed import Speed
+from mercer.costs.ways import Case, Way, clean, is_blocks, landmark_bytes, most, ways_of
+from mercer.engine import memory, settings
+from mercer.gram import Gram
+
+# Rows on which the kernel is timed.
+_ROWS = 512
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a fit will cost; see :func:`estimate`.
+
+    Attributes
+    ----------
+    learner : str
+        Name of the class.
+    n, d : int
+        Rows and columns.
+    way : str
+        How the learner would solve the problem within the memory budget.
+    nbytes : int
+        The most memory that it holds at once, beside the data.
+    budget : int
+        What the memory budget has left.
+    kernel_values : int
+        How many are evaluated: ``values_before`` and ``passes`` times ``values_of_pass``.
+    values_before, values_of_pass : int
+        Kernel values that are evaluated once, and in each pass over the rows or product with the matrix.
+    passes : int
+        How many passes a typical fit takes; 0 for none.
+    seconds : float or None
+        On ``threads`` threads of this machine, if nothing else runs; None if it cannot be said.
+    threads : int
+    most_rows : int or None
+        The largest n that would fit, whatever time it takes; None if memory does not grow with n.
+    most_landmarks : int or None
+        The largest number of landmarks for these rows that would fit; None for learners without them.
+    others : tuple of (str, int)
+        The other ways of the learner, with their bytes.
+    note : str
+        What the figures do not say.
+    """
+
+    learner: str
+    n: int
+    d: int
+    way: str
+    nbytes: int
+    budget: int
+    values_before: int
+    values_of_pass: int
+    passes: int
+    seconds: float | None
+    threads: int
+    most_rows: int | None
+    most_landmarks: int | None
+    others: tuple[tuple[str, int], ...] = ()
+    note: str = ""
+
+    @property
+    def fits(self) -> bool:
+        """Whether the memory suffices."""
+        return self.nbytes <= self.budget
+
+    @property
+    def kernel_values(self) -> int:
+        """How many kernel values are evaluated."""
+        return self.values_before + self.passes * self.values_of_pass
+
+    def __repr__(self) -> str:
+        rows = [
+            ("way", self.way),
+            (
+                "memory",
+                f"{memory.describe(self.nbytes)} of {memory.describe(self.budget)}, which "
+                f"{'fits' if self.fits else 'does not fit'}",
+            ),
+            ("kernel values", self._values()),
+            ("time", "not known" if self.seconds is None else f"about {_time(self.seconds)}, {self._threads()}"),
+            ("at most", self._limits()),
+            *(("or", f"{name}: {memory.describe(nbytes)}") for name, nbytes in self.others),
+        ]
+        if self.note:
+            rows.append(("note", self.note))
+        head = f"{self.learner} on {self.n:,} rows" + (f" with {self.d:,} columns" if self.d else "")
+        return "\n".join([head, *(f"  {name:<14}{value}" for name, value in rows)])
+
+    def _values(self) -> str:
+        if not self.passes:
+            return f"{self.kernel_values:,}"
+        return f"{self.kernel_values:,}, of which {self.values_of_pass:,} in each of about {self.passes} passes"
+
+    def _threads(self) -> str:
+        return "one thread" if self.threads == 1 else f"{self.threads} threads"
+
+    def _limits(self) -> str:
+        rows = "any number of rows" if self.most_rows is None else f"{self.most_rows:,} rows"
+        return rows if self.most_landmarks is None else f"{rows}; {self.most_landmarks:,} landmarks for these"
+
+
+def estimate(model: Any, X: Any, y: Any = None) -> Estimate:
+    """Estimate what a fit of a model will cost, without a fit.
+
+    Memory follows from what the solvers reserve, kernel values from the algorithm, and seconds from a few tiles of the
+    model's own kernel that are timed in one thread.
+
+    Parameters
+    ----------
+    model : estimator
+        Unfitted, or fitted; it is not changed.
+    X : array-like, sparse matrix, objects or Blocks, or tuple (n, d)
+        The rows, a few of which are used; or the shape of data that do not exist yet.
+    y : array-like of shape (n,) or (n, t), optional
+        Tells the number of classes or targets; by default two classes, or one target.
+
+    Returns
+    -------
+    Estimate
+
+    Raises
+    ------
+    ParameterError
+        If the model is not one of Mercer's learners, or a parameter has no such value.
+    DataError
+        If a fit could not use the rows.
+
+    Notes
+    -----
+    ``seconds`` assume that all threads are free, and of iterative methods a typical number of passes: they are right
+    within a factor of about three. Peaks of memory are those of arrays that the memory budget counts.
+
+    Examples
+    --------
+    >>> from mercer import KernelRidge, config, estimate
+    >>> with config(memory="1GiB", n_jobs=1):
+    ...     whole = estimate(KernelRidge(kernel="rbf", solver="cholesky"), (100_000, 10))
+    ...     some = estimate(KernelRidge(kernel="rbf", approximation="nystroem"), (100_000, 10))
+    >>> whole.fits, whole.nbytes, whole.most_rows
+    (False, 40000000000, 16384)
+    >>> some.fits, some.values_of_pass
+    (True, 100000000)
+    """
+    if not hasattr(model, "get_params") or not hasattr(model, "fit") or not hasattr(model, "kernel"):
+        raise ParameterError(
+            f"estimate needs a learner of Mercer with a kernel, such as KernelRidge(), but got {type(model).__name__}."
+        )
+    case, rows = _case(model, X, y)
+    kernel = None
+    if hasattr(model, "kernel_for"):
+        rows = model.checked_rows(rows)
+        kernel = model.kernel_for(rows)
+    if kernel is not None:
+        gram = Gram(kernel, rows, dtype=np.float32)
+        costly = gram.expensive or (gram.width >= 32 and case.n <= 12_288)
+        case = replace(case, cheap=gram.cheap, costly=costly, definite=kernel.definiteness == "positive")
+    ways = ways_of(model, case)
+    room = memory.budget()
+    taken = next((way for way in ways if way.nbytes <= room), min(ways, key=lambda way: way.nbytes))
+    workers = settings.current().n_jobs if getattr(model, "n_jobs", None) is None else model.n_jobs
+    workers = settings.resolve_jobs(workers)
+    given = kernel is None and hasattr(model, "kernel_for")
+    seconds = Speed.of(kernel, rows).seconds(taken, workers) if taken.known else None
+    return Estimate(
+        learner=type(model).__name__,
+        n=case.n,
+        d=case.d,
+        way=taken.name,
+        nbytes=int(taken.nbytes),
+        budget=int(room),
+        values_before=0 if given else int(taken.before),
+        values_of_pass=0 if given else int(taken.a_pass),
+        passes=taken.passes,
+        seconds=None if seconds is None else clean(seconds),
+        threads=workers,
+        most_rows=most(lambda n: _least(ways_of(model, case.of_rows(n))), room),
+        most_landmarks=_most_landmarks(model, case, room),
+        others=tuple((way.name, int(way.nbytes)) for way in ways if way is not taken),
+        note=taken.note,
+    )
+
+
+def _least(ways: list[Way]) -> int:
+    return min(max(way.nbytes, way.wanted) for way in ways)
+
+
+def _most_landmarks(model: Any, case: Case, room: float) -> int | None:
+    if "n_landmarks" not in model.get_params(deep=False):
+        return None
+    found = most(lambda m: landmark_bytes(model, replace(case, landmarks=m)), room)
+    return case.n if found is None else min(case.n, found)
+
+
+def _case(model: Any, X: Any, y: Any) -> tuple[Case, Any]:
+    """The size of a fit, and a few of its rows."""
+    if isinstance(X, tuple) and len(X) == 2 and all(isinstance(side, Integral) for side in X):
+        n, d = int(X[0]), int(X[1])
+        if min(n, d) < 1:
+            raise DataError(f"estimate needs a shape of at least one row and one column, but got {X}.")
+        rows: Any = np.random.default_rng(0).standard_normal((min(n, _ROWS), d))
+    elif is_blocks(X):
+        first = next(iter(X))
+        n, d, rows = X.n, X.d, first.X[:_ROWS]
+        y = first.y if y is None else y
+    else:
+        n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+        rows = X.iloc if hasattr(X, "iloc") else X
+        rows = rows[:: max(1, n // _ROWS)][:_ROWS]
+        if getattr(model, "kernel", None) == "precomputed":
+            rows = np.asarray(X)[: len(rows), : len(rows)]
+        d = int(X.shape[1]) if getattr(X, "ndim", 1) == 2 else 0
+    case = Case(n, d, landmarks=_landmarks_of(model), blocks=is_blocks(X))
+    if y is None:
+        return case, rows
+    targets = np.asarray(y)
+    if getattr(model, "_estimator_type", "") != "classifier" and not hasattr(model, "classes_") and targets.ndim == 2:
+        case = replace(case, targets=targets.shape[1])
+    if targets.ndim == 1 and len(targets):
+        counts = np.unique(targets, return_counts=True)[1] if _is_classifier(model) else ()
+        case = replace(case, classes=tuple(max(1, round(n * int(count) / len(targets))) for count in counts))
+    return case, rows
+
+
+def _is_classifier(model: Any) -> bool:
+    return hasattr(type(model), "predict_proba") or hasattr(type(model), "decision_function")
+
+
+def _landmarks_of(model: Any) -> int:
+    given = getattr(model, "landmarks", None)
+    if given is None or isinstance(given, str):
+        return int(getattr(model, "n_landmarks", 0))
+    return int(given.shape[0]) if hasattr(given, "shape") else len(given)
+
+
+def _time(seconds: float) -> str:
+    """Seconds in words.
+
+    >>> _time(0.013), _time(75.0), _time(9000.0)
+    ('0.013 s', '1 min 15 s', '2.5 h')
+    """
+    if seconds < 60:
+        return f"{seconds:.2g} s"
+    if seconds < 3600:
+        minutes, rest = divmod(round(seconds), 60)
+        return f"{minutes} min {rest} s"
+    return f"{seconds / 3600:.1f} h"

@@ -1,0 +1,197 @@
+"""Estimates against fits: memory, kernel values, what fits, and that nothing is fitted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mercer import (
+    SVC,
+    SVR,
+    Blocks,
+    GaussianProcessClassifier,
+    GaussianProcessRegressor,
+    KernelLogisticRegression,
+    KernelMachine,
+    KernelPCA,
+    KernelPerceptron,
+    KernelRidge,
+    config,
+    estimate,
+)
+from mercer._errors import DataError, MemoryBudgetError, ParameterError
+from mercer.engine import memory
+from mercer.gram import Gram
+from mercer.kernels import RBF, Spectrum
+
+OF_ROWS: dict[str, Any] = {"kernel": "rbf", "gamma": 0.5}
+
+
+def rows(n: int, classes: int = 0, d: int = 6) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, d))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * random.normal(size=n)
+    return X, np.digitize(y, np.quantile(y, np.arange(1, classes) / classes)) if classes else y
+
+
+def fitted(model: Any, X: Any, y: Any) -> Any:
+    return model.fit(X) if isinstance(model, KernelPCA) else model.fit(X, y)
+
+
+def test_any_model_can_be_estimated_by_the_shape_alone() -> None:
+    with config(memory="1GiB", n_jobs=1):
+        ridge = estimate(KernelRidge(kernel="rbf", solver="cholesky"), (100_000, 10))
+    assert not ridge.fits and ridge.n == 100_000 and ridge.d == 10
+    assert ridge.way.startswith("Cholesky")
+    assert "100,000 rows with 10 columns" in str(ridge) and "does not fit" in str(ridge)
+    assert ridge.seconds is not None and ridge.seconds > 1.0
+
+
+WAYS: dict[str, tuple[Any, int, int, tuple[int, int], float | None]] = {
+    # The model, classes, columns, two sizes, and the budget in bytes for each pair of rows.
+    "Cholesky": (KernelRidge(0.1, **OF_ROWS), 0, 6, (700, 2100), None),
+    "lazy Cholesky": (KernelRidge(0.1, **OF_ROWS), 0, 6, (2048, 2200), 6.0),
+    "gradients when nothing else fits": (KernelRidge(0.1, **OF_ROWS), 0, 6, (1500, 2500), 3.0),
+    "gradients": (KernelRidge(0.1, solver="cg", **OF_ROWS), 0, 6, (1000, 1800), None),
+    "leave-one-out": (KernelRidge("loo", **OF_ROWS), 0, 6, (400, 900), None),
+    "landmarks": (KernelRidge(0.1, approximation="nystroem", n_landmarks=150, **OF_ROWS), 0, 6, (1000, 4000), None),
+    "all rows are landmarks": (KernelRidge(0.1, approximation="nystroem", **OF_ROWS), 0, 6, (200, 300), None),
+    "SVC": (SVC(**OF_ROWS), 2, 6, (400, 1500), None),
+    "SVC, active rows": (SVC(**OF_ROWS), 2, 6, (2300, 4000), None),
+    "SVC, wide": (SVC(**OF_ROWS), 2, 40, (2300, 2500), None),
+    "SVC, four classes": (SVC(**OF_ROWS), 4, 6, (600, 2000), None),
+    "SVR": (SVR(**OF_ROWS), 0, 6, (400, 1500), None),
+    "SVR, active rows": (SVR(**OF_ROWS), 0, 6, (2300, 4000), None),
+    "logistic": (KernelLogisticRegression(**OF_ROWS), 2, 6, (600, 2200), None),
+    "logistic, float32": (KernelLogisticRegression(**OF_ROWS), 2, 6, (2100, 2300), 6.0),
+    "logistic, by tiles": (KernelLogisticRegression(**OF_ROWS), 2, 6, (2100, 2300), 3.0),
+    "logistic, three classes": (KernelLogisticRegression(**OF_ROWS), 3, 6, (400, 800), None),
+    "process": (GaussianProcessRegressor(RBF(1.0), alpha=0.1, optimizer=None), 0, 6, (400, 1200), None),
+    "process, searched": (GaussianProcessRegressor(1.0 * RBF(1.0), noise=0.1), 0, 6, (100, 200), None),
+    "classes of a process": (GaussianProcessClassifier(1.0 * RBF(1.0), optimizer=None), 2, 6, (200, 600), None),
+    "three classes of it": (GaussianProcessClassifier(1.0 * RBF(1.0), optimizer=None), 3, 6, (100, 200), None),
+    "components": (KernelPCA(n_components=4, **OF_ROWS), 0, 6, (300, 1500), None),
+    "components by tiles": (KernelPCA(n_components=4, **OF_ROWS), 0, 6, (1500, 2000), 5.0),
+}
+
+
+@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.filterwarnings("ignore")
+def test_memory_is_that_of_the_fit(name: str, number: int) -> None:
+    model, classes, d, sizes, each = WAYS[name]
+    n = sizes[number]
+    X, y = rows(n, classes, d)
+    with config(memory=None if each is None else int(each * n * n), n_jobs=2):
+        expected = estimate(model, X, y)
+        certificate = fitted(model, X, y).certificate_
+    assert expected.fits
+    assert expected.nbytes / 2 <= certificate.peak_bytes <= 2 * expected.nbytes
+
+
+def test_the_way_is_that_of_the_fit() -> None:
+    X, y = rows(2500)
+    with config(memory=3 * len(X) ** 2, n_jobs=2):
+        expected, model = estimate(KernelRidge(0.1, **OF_ROWS), X, y), KernelRidge(0.1, **OF_ROWS).fit(X, y)
+    assert expected.way.startswith("conjugate gradients") and model.factorization_ == "conjugate gradients"
+    assert [name.partition(",")[0] for name, _ in expected.others] == ["Cholesky factor in float32"] * 2
+
+
+def test_kernel_values_of_passes_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = rows(1500)
+    model = KernelRidge(0.1, approximation="nystroem", n_landmarks=100, landmarks=X[:100], **OF_ROWS)
+    expected = estimate(model, X, y)
+    counted: list[int] = []
+    fill = Gram.fill
+
+    def counting(self: Gram, rows: Any, columns: slice, out: np.ndarray) -> None:
+        counted.append(out.size)
+        fill(self, rows, columns, out)
+
+    monkeypatch.setattr(Gram, "fill", counting)
+    with config(n_jobs=1):
+        certificate = model.fit(X, y).certificate_
+    assert sum(counted) == certificate.iterations * expected.values_of_pass
+    assert expected.kernel_values == expected.values_before + expected.passes * expected.values_of_pass
+
+
+def test_nothing_is_fitted_or_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*_: Any, **__: Any) -> None:
+        raise AssertionError("a fit was run")
+
+    X, y = rows(300)
+    for cls in (KernelRidge, SVR):
+        monkeypatch.setattr(cls, "fit", forbidden)
+    model = SVR(kernel="rbf", gamma="scale")
+    before = dict(vars(model))
+    assert estimate(model, X, y).fits and estimate(KernelRidge(), X, y).fits
+    assert vars(model) == before
+
+
+def test_the_most_rows_are_the_most() -> None:
+    model = KernelRidge(0.1, solver="cholesky", **OF_ROWS)
+    with config(memory=8 * 500**2, n_jobs=1):
+        largest = estimate(model, (100, 6)).most_rows
+        assert largest == 500
+        assert model.fit(*rows(largest)).factorization_ == "float64 Cholesky"
+        with pytest.raises(MemoryBudgetError):
+            model.fit(*rows(largest + 1))
+
+
+def test_the_most_landmarks_are_the_most() -> None:
+    model = KernelRidge(0.1, approximation="nystroem", **OF_ROWS)
+    X, y = rows(3000)
+    with config(memory="6MiB", n_jobs=1):
+        largest = estimate(model, X, y).most_landmarks
+        assert largest is not None and 100 < largest < 1000
+        for m, fits in ((largest, True), (largest + 1, False)):
+            assert estimate(model.set_params(n_landmarks=m), X, y).fits is fits
+        model.set_params(n_landmarks=largest).fit(X, y)
+        with pytest.raises(MemoryBudgetError):
+            model.set_params(n_landmarks=3 * largest).fit(X, y)
+
+
+def test_blocks_are_estimated_from_their_first_rows() -> None:
+    X, y = rows(5000)
+    model = KernelRidge(0.1, approximation="nystroem", n_landmarks=100, **OF_ROWS)
+    expected = estimate(model, Blocks.from_arrays(X, y, rows_per_block=1000))
+    assert (expected.n, expected.d, expected.values_of_pass) == (5000, 6, 500_000)
+    with memory.track() as account:
+        model.fit(Blocks.from_arrays(X, y, rows_per_block=1000))
+    assert expected.nbytes / 2 <= account.peak <= 2 * expected.nbytes
+
+
+def test_rows_that_are_no_vectors() -> None:
+    texts = ["gattaca" * (1 + n % 3) for n in range(40)]
+    expected = estimate(SVC(kernel=Spectrum(2)), texts, [0, 1] * 20)
+    assert expected.n == 40 and expected.fits and "columns" not in str(expected)
+    with pytest.raises(DataError):
+        estimate(SVC(kernel=Spectrum(2)), (40, 3))
+
+
+def test_a_given_matrix_costs_no_kernel_values() -> None:
+    X, y = rows(200)
+    expected = estimate(KernelRidge(kernel="precomputed"), X @ X.T, y)
+    assert expected.kernel_values == 0 and expected.nbytes == 8 * 200**2
+
+
+def test_other_learners_say_that_seconds_are_not_known() -> None:
+    for model in (KernelMachine(), KernelPerceptron()):
+        expected = estimate(model, (1000, 3))
+        assert expected.seconds is None and expected.nbytes == 8_000_000 and expected.kernel_values == 500_500
+        assert "not known" in str(expected)
+
+
+def test_a_class_decides_how_large_a_pair_is() -> None:
+    _, y = rows(1200, 4)
+    balanced, one = (estimate(SVC(), (1200, 3), target) for target in (y, np.arange(1200) < 10))
+    assert balanced.nbytes < one.nbytes
+
+
+def test_what_cannot_be_estimated() -> None:
+    with pytest.raises(ParameterError, match="a learner of Mercer with a kernel"):
+        estimate("ridge", (3, 3))
+    with pytest.raises(DataError, match=r"at least one row and one column, but got \(0, 3\)"):
+        estimate(KernelRidge(), (0, 3))
