@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -10,12 +12,16 @@ import numpy as np
 
 from mercer._errors import DataError, ParameterError
 from mercer.costs.speed import Speed
-from mercer.costs.ways import Case, Way, clean, is_blocks, landmark_bytes, most, ways_of
+from mercer.costs.ways import Case, Way, landmark_bytes, ways_of
+from mercer.data.blocks.blocks import Blocks
 from mercer.engine import memory, settings
+from mercer.estimators.shared.on_blocks import count_of
 from mercer.gram import Gram
 
 # Rows on which the kernel is timed.
 _ROWS = 512
+# More rows than anybody has.
+_NO_END = 2**40
 
 
 @dataclass(frozen=True)
@@ -209,7 +215,7 @@ def _case(model: Any, X: Any, y: Any) -> tuple[Case, Any]:
         if min(n, d) < 1:
             raise DataError(f"estimate needs a shape of at least one row and one column, but got {X}.")
         rows: Any = np.random.default_rng(0).standard_normal((min(n, _ROWS), d))
-    elif is_blocks(X):
+    elif isinstance(X, Blocks):
         first = next(iter(X))
         n, d, rows = X.n, X.d, first.X[:_ROWS]
         y = first.y if y is None else y
@@ -220,7 +226,7 @@ def _case(model: Any, X: Any, y: Any) -> tuple[Case, Any]:
         if getattr(model, "kernel", None) == "precomputed":
             rows = np.asarray(X)[: len(rows), : len(rows)]
         d = int(X.shape[1]) if getattr(X, "ndim", 1) == 2 else 0
-    case = Case(n, d, landmarks=_landmarks_of(model), blocks=is_blocks(X))
+    case = Case(n, d, landmarks=count_of(model) if hasattr(model, "n_landmarks") else 0, blocks=isinstance(X, Blocks))
     if y is None:
         return case, rows
     targets = np.asarray(y)
@@ -236,13 +242,6 @@ def _is_classifier(model: Any) -> bool:
     return hasattr(type(model), "predict_proba") or hasattr(type(model), "decision_function")
 
 
-def _landmarks_of(model: Any) -> int:
-    given = getattr(model, "landmarks", None)
-    if given is None or isinstance(given, str):
-        return int(getattr(model, "n_landmarks", 0))
-    return int(given.shape[0]) if hasattr(given, "shape") else len(given)
-
-
 def _time(seconds: float) -> str:
     """Seconds in words.
 
@@ -255,3 +254,32 @@ def _time(seconds: float) -> str:
         minutes, rest = divmod(round(seconds), 60)
         return f"{minutes} min {rest} s"
     return f"{seconds / 3600:.1f} h"
+
+
+def most(nbytes: Callable[[int], float], room: float) -> int | None:
+    """The largest number whose ``nbytes``, which grow with it, fit ``room``; None if there is no end, 0 for none.
+
+    >>> most(lambda n: 8 * n * n, 8_000_000), most(lambda n: 8, 10), most(lambda n: 8, 1)
+    (1000, None, 0)
+    """
+    if nbytes(1) > room:
+        return 0
+    end = 1
+    while nbytes(2 * end) <= room:
+        end *= 2
+        if end > _NO_END:
+            return None
+    begin, end = end, 2 * end
+    while end - begin > 1:
+        middle = (begin + end) // 2
+        begin, end = (middle, end) if nbytes(middle) <= room else (begin, middle)
+    return begin
+
+
+def clean(value: float) -> float:
+    """A number of seconds with two digits.
+
+    >>> clean(12.345), clean(0.0)
+    (12.0, 0.0)
+    """
+    return 0.0 if value == 0 else round(value, 1 - math.floor(math.log10(abs(value))))

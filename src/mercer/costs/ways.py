@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from mercer._registered import command_line_of
-from mercer.data.blocks.blocks import Blocks
 from mercer.estimators.shared.on_blocks import rows_to_draw
 from mercer.landmarks.choose import choice_bytes, rows_seen
 from mercer.solvers.gaussian.approaches import approach
 from mercer.solvers.linear import cholesky, iterative, penalty_path
-from mercer.solvers.restricted import precondition
+from mercer.solvers.restricted import components, precondition
 from mercer.solvers.risk import logistic, products
 from mercer.solvers.spectral import eigenpairs
 from mercer.solvers.svm import active_set, smo
 from mercer.solvers.svm.pairwise import JOINED
 
-# How often typical fits pass over the rows, take products or factor; see the benchmark "estimate" of benchmarks/scale.py.
-_PASSES, _PASSES_OF_NEWTON = 18, 45
+# How often typical fits pass over the rows, take products or factor; measured by the part "estimate" of
+# benchmarks/scale.py.
+_PASSES, _PASSES_OF_NEWTON, _PASSES_OF_MULTIPLIERS = 16, 25, 50
+# How often Newton's method makes its preconditioner anew.
+_REFRESHED = 4
 _PRODUCTS, _PRODUCTS_OF_LANCZOS, _NEWTON_STEPS = 40, 40, 8
 _EVALUATIONS = 30
-# Of support vector machines: the share of the matrix that is evaluated.
-_SHARE_OF_ROWS = 0.6
+# Residuals for the refinement of a float32 factor.
+_REFINED = 5
+# Of support vector machines: how many kernel values are evaluated, as a share of the matrix.
+_SHARE_OF_ROWS = 1.7
 # The operations of a reduction to a band with what follows, in units of a Cholesky factor.
 _BAND = 10.0
-# More rows than anybody has.
-_NO_END = 2**40
 # The passes in float64 among those in float32.
 _EXACT_PASSES = 3
 
@@ -95,6 +96,8 @@ class Way:
         Of matrix algebra, in float64.
     single : float
         The same in float32.
+    read : float
+        Bytes of stored matrices that products read.
     known : bool
         Whether seconds can be said.
     note : str
@@ -110,6 +113,7 @@ class Way:
     exact: int = 0
     operations: float = 0.0
     single: float = 0.0
+    read: float = 0.0
     known: bool = True
     note: str = ""
     wanted: int = 0
@@ -131,37 +135,71 @@ def ways_of(model: Any, case: Case) -> list[Way]:
 
 def landmark_bytes(model: Any, case: Case) -> int:
     """Memory of a fit over landmarks, in bytes."""
-    n, m = case.n, min(case.landmarks, case.n)
-    solving = 2 * 8 * m * m + _factors(model) * 8 * m * m + precondition.sample_bytes(n, m)
-    how = model.landmarks if isinstance(model.landmarks, str) else "uniform"
+    n, m, name = case.n, min(case.landmarks, case.n), type(model).__name__
+    used = sum(_pair(model, case))
+    sample = precondition.sample_bytes(used, m)
+    if name not in ("KernelRidge", "KernelLogisticRegression"):
+        sample = max(sample, 2 * 8 * precondition.most_marked(used, m) * m)
+    # Beside the factor of the kernel matrix of the landmarks.
+    solving = 8 * m * m + (components.memory_of(m) if name == "KernelPCA" else _factors(name) * 8 * m * m + sample)
+    begin = max(2 * 8 * m * m, solving)
     if not case.blocks:
-        return max(solving, choice_bytes(n, m, how))
+        return max(begin, choice_bytes(n, m, _how(model)))
     drawn = min(n, rows_to_draw(n, m))
-    return max(solving, choice_bytes(drawn, m, how), 2 * 8 * case.d * drawn)
+    return max(begin, choice_bytes(drawn, m, _how(model)), 2 * 8 * case.d * drawn)
 
 
-def _factors(model: Any) -> int:
-    """Squares of the landmarks that the solver keeps beside their kernel matrix."""
-    return 1 if type(model).__name__ == "KernelRidge" else 2
+def _factors(name: str) -> int:
+    """Squares of the landmarks in the preconditioner, with what makes it."""
+    return 1 if name == "KernelRidge" else 2
+
+
+def _how(model: Any) -> str:
+    return model.landmarks if isinstance(model.landmarks, str) else "uniform"
 
 
 def _landmarks(model: Any, case: Case) -> Way:
-    n, m = case.n, min(case.landmarks, case.n)
-    ridge = type(model).__name__ == "KernelRidge"
-    how = model.landmarks if isinstance(model.landmarks, str) else "uniform"
-    seen, sample = rows_seen(n, m, how), precondition.sample_size(n, m)
-    passes, refreshed = (_PASSES, 1) if ridge else (_PASSES_OF_NEWTON, 3)
-    functions = max(1, len(case.classes) * (len(case.classes) - 1) // 2 if _has_pairs(model) else 1)
-    chosen = m * seen if how != "uniform" else 0
-    return Way(
+    n, m, name = case.n, min(case.landmarks, case.n), type(model).__name__
+    how = _how(model)
+    seen = rows_seen(n, m, how) if how != "uniform" else 0
+    way = Way(
         f"Nyström approximation over {m:,} landmarks",
         landmark_bytes(model, case),
-        before=m * m + chosen + sample * m,
+        before=m * m + m * seen,
         a_pass=n * m,
-        passes=passes * functions,
-        exact=_EXACT_PASSES * functions,
-        operations=m**3 + 2.0 * seen * m * m * (how != "uniform") + (1 + 2 * refreshed * functions) * sample * m * m,
+        operations=m**3 + 2.0 * seen * m * m,
     )
+    if name == "KernelPCA":
+        return replace(way, passes=1, exact=1, operations=way.operations + 4.0 * n * m * m + 9.0 * m**3)
+    sample = precondition.sample_size(n, m)
+    factors = 2.0 * sample * m * m + m**3 / 3
+    if name == "KernelRidge":
+        work = way.operations + sample * m * m + factors
+        return replace(way, before=way.before + sample * m, passes=_PASSES, exact=_EXACT_PASSES, operations=work)
+    pairs = len(case.classes) * (len(case.classes) - 1) // 2 if _has_pairs(model) else 1
+    passes, exact = _PASSES_OF_NEWTON, _EXACT_PASSES
+    if name != "KernelLogisticRegression":
+        # Losses with kinks are solved in float64.
+        passes = exact = _PASSES_OF_MULTIPLIERS
+    # Each row is in the pairs of its class.
+    a_pass = 2 * way.a_pass // max(2, len(case.classes)) if pairs > 1 else way.a_pass
+    work = way.operations + max(1, pairs) * _REFRESHED * factors
+    return replace(
+        way,
+        before=way.before + sample * m,
+        a_pass=a_pass,
+        passes=passes * max(1, pairs),
+        exact=exact * max(1, pairs),
+        operations=work,
+    )
+
+
+def _pair(model: Any, case: Case) -> tuple[int, int]:
+    """Rows of the two largest classes of learners that compare these, else all in one of two parts."""
+    counts = sorted(case.classes, reverse=True)
+    if _has_pairs(model) and len(counts) > 1:
+        return counts[0], counts[1]
+    return case.n - case.n // 2, case.n // 2
 
 
 def _has_pairs(model: Any) -> bool:
@@ -192,9 +230,10 @@ def _cholesky(case: Case) -> list[Way]:
     each = cholesky.entry_bytes(n, case.targets)
     if not cholesky.is_mixed(n, case.targets):
         return [Way("Cholesky factor in float64", each[0] * n * n, case.pairs, operations=cube)]
-    whole = Way("Cholesky factor in float32, refined", each[0] * n * n, case.pairs, single=cube)
-    lazy = replace(whole, name=f"{whole.name} on a lazy matrix", nbytes=each[1] * n * n, a_pass=case.pairs, passes=3)
-    return [whole, replace(lazy, exact=3)]
+    name, read = "Cholesky factor in float32, refined", 8.0 * n * n * _REFINED
+    whole = Way(name, each[0] * n * n, case.pairs, single=cube, read=read)
+    lazy = Way(f"{name} on a lazy matrix", each[1] * n * n, case.pairs, case.pairs, _REFINED, _REFINED, single=cube)
+    return [whole, lazy]
 
 
 def _products(case: Case) -> Way:
@@ -212,10 +251,8 @@ def _products(case: Case) -> Way:
 
 
 def _svm(model: Any, case: Case) -> list[Way]:
-    counts = sorted(case.classes, reverse=True) if _has_pairs(model) else [case.n]
-    if _has_pairs(model) and len(counts) < 2:
-        counts = [case.n - case.n // 2, case.n // 2]
-    n = sum(counts[:2])
+    n = sum(_pair(model, case))
+    counts = case.classes if len(case.classes) > 1 else _pair(model, case)
     if n <= smo.EXACT:
         return [Way("SMO on the whole matrix", 8 * (case.n if case.n <= smo.WHOLE else n) ** 2, case.pairs)]
     if _has_pairs(model) and n <= JOINED:
@@ -223,9 +260,11 @@ def _svm(model: Any, case: Case) -> list[Way]:
     if n <= smo.WHOLE:
         return [Way("SMO on the whole matrix", 4 * n * n, case.pairs)]
     kept = 0 if case.cheap else min(4 * n * n, int(model.cache_size * 2**20))
-    pairs = len(counts) * (len(counts) - 1) // 2 or 1
+    pairs = len(counts) * (len(counts) - 1) // 2 if _has_pairs(model) else 1
     note = "the time depends on how many rows become support vectors"
-    rows = Way("SMO on active rows", 4 * active_set.BLOCK + kept, a_pass=_SHARE_OF_ROWS * n * n, passes=pairs, note=note)
+    rows = Way(
+        "SMO on active rows", 4 * active_set.BLOCK + kept, a_pass=_SHARE_OF_ROWS * n * n, passes=pairs, note=note
+    )
     # Beside the whole matrix as much again has to be free, which it then does not take.
     whole = replace(rows, name="SMO on the whole matrix", nbytes=rows.nbytes + 4 * n * n)
     return [whole, rows] if case.costly else [rows]
@@ -237,7 +276,7 @@ def _logistic(model: Any, case: Case) -> list[Way]:
     beside = logistic.vector_bytes(n, m)
     whole = products.entry_bytes(n)
     ways = [
-        Way("Newton steps, K whole", each * n * n + beside, case.pairs, operations=2.0 * n * n * m * _PRODUCTS)
+        Way("Newton steps, K whole", each * n * n + beside, case.pairs, read=min(each, 8) * 1.0 * n * n * m * _PRODUCTS)
         for each in whole
         if each
     ]
@@ -300,37 +339,3 @@ _WAYS: dict[str, Ways] = {
     "GaussianProcessClassifier": _process_of_classes,
     "KernelPCA": _components,
 }
-
-
-def most(nbytes: Callable[[int], float], room: float) -> int | None:
-    """The largest number whose ``nbytes``, which grow with it, fit ``room``; None if there is no end, 0 for none.
-
-    >>> most(lambda n: 8 * n * n, 8_000_000), most(lambda n: 8, 10), most(lambda n: 8, 1)
-    (1000, None, 0)
-    """
-    if nbytes(1) > room:
-        return 0
-    end = 1
-    while nbytes(2 * end) <= room:
-        end *= 2
-        if end > _NO_END:
-            return None
-    begin, end = end, 2 * end
-    while end - begin > 1:
-        middle = (begin + end) // 2
-        begin, end = (middle, end) if nbytes(middle) <= room else (begin, middle)
-    return begin
-
-
-def is_blocks(X: Any) -> bool:
-    """Whether rows are read in blocks."""
-    return isinstance(X, Blocks)
-
-
-def clean(value: float) -> float:
-    """A number of seconds with two digits.
-
-    >>> clean(12.345), clean(0.0)
-    (12.0, 0.0)
-    """
-    return 0.0 if value == 0 else round(value, 1 - math.floor(math.log10(abs(value))))

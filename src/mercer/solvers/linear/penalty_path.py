@@ -165,9 +165,8 @@ class PenaltyPath:
     def _reduce(self, gram: ScaledGram, stack: ExitStack, single_for: float, *, whole_Q: bool) -> Vector:
         """Reduce the matrix to a band; its diagonal."""
         n = len(self._weights)
-        self._storage = reserve_square(
-            stack, n, ENTRY_BYTES[0] - _COPY if self.single else ENTRY_BYTES[2], "the kernel matrix in band form, in float64,"
-        )
+        each = ENTRY_BYTES[0] - _COPY if self.single else ENTRY_BYTES[2]
+        self._storage = reserve_square(stack, n, each, "the kernel matrix in band form, in float64,")
         matrix = gram.dense(np.dtype(np.float64))
         check_finite(matrix)
         diagonal: Vector = matrix.diagonal().copy()

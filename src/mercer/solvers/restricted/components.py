@@ -38,6 +38,15 @@ class Components:
     offsets: Vector
 
 
+def memory_of(m: int) -> int:
+    """Memory of :func:`components` for m landmarks, in bytes.
+
+    >>> memory_of(1000)
+    32000000
+    """
+    return 4 * 8 * m * m
+
+
 def components(gram: GramMatrix, white: Whitening, k: int, n_jobs: int | None = None) -> Solution[Components, None]:
     r"""Find principal components of the features :math:`\varphi_i = L^{-1} k_m(x_i)` of n rows.
 
@@ -79,7 +88,7 @@ def components(gram: GramMatrix, white: Whitening, k: int, n_jobs: int | None = 
         return F, F.sum(axis=0)
 
     what = f"the covariance of the features of {m:,} landmarks"
-    with memory.track() as account, memory.reserve(4 * 8 * m * m, what, _FEWER):
+    with memory.track() as account, memory.reserve(memory_of(m), what, _FEWER):
         inverse = white.coefficients(np.eye(m))
         products, sums = rows.sweep(inverse, visit, (m, m))
         # L^-1 K_mn Phi, less what centring takes away.
