@@ -329,3 +329,10 @@ def test_bits_do_not_depend_on_threads() -> None:
             alone = values(clone(model).fit(X, y), X)
         with mercer.config(n_jobs=4):
             np.testing.assert_array_equal(values(clone(model).fit(X, y), X), alone)
+
+
+@pytest.mark.parametrize("C", [1e-8, 1e6])
+def test_small_and_large_costs(C: float) -> None:
+    restriction: dict[str, Any] = {"approximation": "nystroem", "n_landmarks": 50, "random_state": 0}
+    for model, y in ((SVR(C=C), Y), (SVC(C=C), TWO), (KernelLogisticRegression(C=C), TWO)):
+        assert clone(model).set_params(**restriction).fit(ROWS, y).certificate_.status.name == "converged"

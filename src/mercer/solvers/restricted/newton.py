@@ -26,7 +26,7 @@ _REFRESH = 3
 # A step must win this share of what its slope promises.
 _ARMIJO = 1e-4
 # Shorter steps that one pass tries.
-_SHORTER = np.concatenate([np.arange(19, 1, -1) / 20, 0.1 * 0.5 ** np.arange(12)])
+_SHORTER = np.concatenate([np.arange(19, 1, -1) / 20, 0.1 * 0.4 ** np.arange(20)])
 # Differences of this share of the objective are rounding.
 _ROUNDING = 1e-12
 # Steps at one envelope of the loss; the gap that it leaves is then reduced by the next one.
@@ -181,7 +181,10 @@ class _Multipliers:
         elif problem.intercept:
             missing = float(np.abs(balance) @ (2 * reach))
         q = shares[0] * self.features_above + shares[1] * self.features_below
-        return -float((shares * self.conjugates).sum()) - float((q**2).sum()) / (2 * problem.alpha) - missing
+        # Far from the solution of some losses it is minus infinity.
+        with np.errstate(over="ignore"):
+            square = float((q**2).sum())
+        return -float((shares * self.conjugates).sum()) - square / (2 * problem.alpha) - missing
 
 
 @dataclass(frozen=True)
@@ -296,9 +299,11 @@ class _Search:
 
     def _is_close(self, point: _Point) -> bool:
         """Whether another envelope is due: most of the gap is that of this one, and not of the gradient."""
+        if not isinstance(self.problem.criterion, Envelope):
+            return False
         functions, sums = self.problem.split(point.gradient)
         own = float((functions**2).sum()) / (2 * self.problem.alpha) + self.reach * float(np.abs(sums).sum())
-        return isinstance(self.problem.criterion, Envelope) and own < _SHARE * point.gap
+        return own < _SHARE * point.gap
 
     def _closer(self, point: _Point, closer: Criterion) -> _Point:
         """The same coordinates with the next envelope, whose multipliers are the slopes of this one."""
