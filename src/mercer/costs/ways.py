@@ -8,10 +8,11 @@ from typing import Any
 
 from mercer._registered import command_line_of
 from mercer.estimators.shared.on_blocks import rows_to_draw
+from mercer.estimators.shared.what_fits import solving_bytes
 from mercer.landmarks.choose import choice_bytes, rows_seen
 from mercer.solvers.gaussian.approaches import approach
 from mercer.solvers.linear import cholesky, iterative, penalty_path
-from mercer.solvers.restricted import components, precondition
+from mercer.solvers.restricted import precondition
 from mercer.solvers.risk import logistic, products
 from mercer.solvers.spectral import eigenpairs
 from mercer.solvers.svm import active_set, smo
@@ -136,22 +137,11 @@ def ways_of(model: Any, case: Case) -> list[Way]:
 def landmark_bytes(model: Any, case: Case) -> int:
     """Memory of a fit over landmarks, in bytes."""
     n, m, name = case.n, min(case.landmarks, case.n), type(model).__name__
-    used = sum(_pair(model, case))
-    sample = precondition.sample_bytes(used, m)
-    if name not in ("KernelRidge", "KernelLogisticRegression"):
-        sample = max(sample, 2 * 8 * precondition.most_marked(used, m) * m)
-    # Beside the factor of the kernel matrix of the landmarks.
-    solving = 8 * m * m + (components.memory_of(m) if name == "KernelPCA" else _factors(name) * 8 * m * m + sample)
-    begin = max(2 * 8 * m * m, solving)
+    begin = solving_bytes(name, sum(_pair(model, case)), m)
     if not case.blocks:
         return max(begin, choice_bytes(n, m, _how(model)))
     drawn = min(n, rows_to_draw(n, m))
     return max(begin, choice_bytes(drawn, m, _how(model)), 2 * 8 * case.d * drawn)
-
-
-def _factors(name: str) -> int:
-    """Squares of the landmarks in the preconditioner, with what makes it."""
-    return 1 if name == "KernelRidge" else 2
 
 
 def _how(model: Any) -> str:

@@ -29,6 +29,7 @@ from mercer.estimators.shared.parameters import require_choice, require_flags, r
 from mercer.estimators.shared.restricted import require_approximation, restriction
 from mercer.estimators.shared.restricted_risk import forget, of_all_rows, one_form, refuse_on_landmarks
 from mercer.estimators.shared.statements import FitRows
+from mercer.estimators.shared.what_fits import naming_what_fits
 from mercer.gram import Gram
 from mercer.gram.precomputed import symmetric_once_centred
 from mercer.kernels import Kernel, as_kernel
@@ -303,18 +304,19 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self._fit_kernel(X, intercept=True, gamma=self.gamma_)
         gram = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         positive = self.kernel_ is not None and not self._is_taken_on_trust() and is_usable(self.kernel_, True)
-        solution = solve(
-            Eigenproblem(
-                gram,
-                self.n_components,
-                self.eigen_solver,
-                float(self.tol),
-                self.max_iter,
-                None if isinstance(self.iterated_power, str) else self.iterated_power,
-                check_random_state(self.random_state),
-                positive,
+        with naming_what_fits(self, gram.shape[0]):
+            solution = solve(
+                Eigenproblem(
+                    gram,
+                    self.n_components,
+                    self.eigen_solver,
+                    float(self.tol),
+                    self.max_iter,
+                    None if isinstance(self.iterated_power, str) else self.iterated_power,
+                    check_random_state(self.random_state),
+                    positive,
+                )
             )
-        )
         self._judge(solution.value)
         if self.kernel_ is not None and self._is_taken_on_trust():
             warn_if_degenerate(self, self.kernel_, gram, gram.block)

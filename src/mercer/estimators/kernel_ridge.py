@@ -38,6 +38,7 @@ from mercer.estimators.shared.restricted import RESTRICTED, require_approximatio
 from mercer.estimators.shared.statements import FitRows, LikeThe
 from mercer.estimators.shared.targets import require_squares, warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, weighted_scale
+from mercer.estimators.shared.what_fits import naming_what_fits
 from mercer.gram import Gram
 from mercer.gram.hold import evaluated
 from mercer.kernels import Kernel, as_kernel
@@ -325,8 +326,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         if (criterion == "loo" or self.learns_kernel) and not self._is_precomputed:
             warn_of_repeated_rows("KernelRidge", self.X_fit_, self.y_fit_, rows)
         if criterion is not None:
-            return self._choose(rows, system, criterion, alphas)
-        alpha, solution = np.array(system.shifts), self._solve(system)
+            with naming_what_fits(self, len(rows)):
+                return self._choose(rows, system, criterion, alphas)
+        with naming_what_fits(self, len(rows)):
+            alpha, solution = np.array(system.shifts), self._solve(system)
         self._take(rows, solution, alpha if np.ndim(self.alpha) else alpha[:1])
         warn_if_ridge_is_worse("KernelRidge", system, solution.value, None, n_jobs=self.n_jobs)
         return self

@@ -1,0 +1,92 @@
+"""Which parameters of a learner need less memory than a kernel matrix, for errors of the memory budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mercer._errors import MemoryBudgetError
+from mercer.engine import memory
+from mercer.landmarks.choose import choice_bytes
+from mercer.solvers.linear import iterative
+from mercer.solvers.restricted import components, precondition
+
+# With fewer landmarks a function has little to work with.
+_FEWEST = 50
+
+
+def solving_bytes(learner: str, n: int, m: int) -> int:
+    """Memory that a learner's solver takes for n rows and m landmarks, in bytes.
+
+    >>> solving_bytes("KernelRidge", 10_000, 100)
+    3360000
+    """
+    # The kernel matrix of the landmarks and its factor, and then the factor with what the solver has.
+    if learner == "KernelPCA":
+        return 8 * m * m + components.memory_of(m)
+    sample, factors = precondition.sample_bytes(n, m), 1 if learner == "KernelRidge" else 2
+    if learner not in ("KernelRidge", "KernelLogisticRegression"):
+        sample = max(sample, 2 * 8 * precondition.most_marked(n, m) * m)
+    return max(2 * 8 * m * m, (1 + factors) * 8 * m * m + sample)
+
+
+@contextmanager
+def naming_what_fits(learner: Any, n: int) -> Iterator[None]:
+    """Let an error of the memory budget also say which parameters of the learner would fit, with their bytes.
+
+    Parameters
+    ----------
+    learner : KernelEstimator
+    n : int
+        Rows.
+
+    Raises
+    ------
+    MemoryBudgetError
+        What the block raises, with more words where there is a way.
+    """
+    try:
+        yield
+    except MemoryBudgetError as error:
+        ways = _ways(learner, n)
+        if not ways:
+            raise
+        raise MemoryBudgetError(f"{error} Or pass {' or '.join(ways)}.") from error
+
+
+def _ways(learner: Any, n: int) -> list[str]:
+    """The parameters that fit what the budget has left."""
+    parameters = learner.get_params(deep=False)
+    kernel = vars(learner).get("kernel_")
+    if kernel is None or kernel.definiteness != "positive":
+        return []
+    free, ways = memory.budget(), []
+    chosen = isinstance(parameters.get("alpha"), str)
+    number = " with a number for alpha" if chosen else ""
+    if "approximation" in parameters and parameters["approximation"] is None:
+        m = _landmarks(learner, n, free)
+        if m is not None:
+            count = "" if m == parameters["n_landmarks"] else f" and n_landmarks={m}"
+            need = memory.describe(_need(learner, n, m))
+            ways.append(f'approximation="nystroem"{count}{number} ({need})')
+    if parameters.get("solver") == "cholesky" and "approximation" in parameters and not chosen:
+        rank = iterative.fitting_rank(n)
+        if iterative.memory_of(n, rank) <= free:
+            ways.append(f'solver="cg" ({memory.describe(iterative.memory_of(n, rank))})')
+    return ways
+
+
+def _landmarks(learner: Any, n: int, free: float) -> int | None:
+    """The number that the learner has, or a half of it and so on; None if few do not fit."""
+    m = int(min(learner.n_landmarks, n))
+    while m >= min(_FEWEST, n):
+        if _need(learner, n, m) <= free:
+            return int(learner.n_landmarks) if m == min(learner.n_landmarks, n) else m
+        m //= 2
+    return None
+
+
+def _need(learner: Any, n: int, m: int) -> int:
+    how = learner.landmarks if isinstance(learner.landmarks, str) else "uniform"
+    return max(solving_bytes(type(learner).__name__, n, m), choice_bytes(n, m, how))

@@ -1,0 +1,63 @@
+"""Errors of the memory budget name parameters that work."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mercer import GaussianProcessRegressor, KernelPCA, KernelRidge, config
+from mercer._errors import MemoryBudgetError
+from mercer.kernels import RBF
+
+X = np.random.default_rng(0).normal(size=(900, 3))
+Y = np.sin(X[:, 0])
+OPTIONS: dict[str, Any] = {"kernel": "rbf", "gamma": 0.5}
+BUDGET = "4MiB"
+
+LEARNERS: dict[str, Any] = {
+    "Cholesky": KernelRidge(0.1, solver="cholesky", **OPTIONS),
+    "loo": KernelRidge("loo", **OPTIONS),
+    "components": KernelPCA(4, eigen_solver="dense", **OPTIONS),
+}
+
+
+def refusal(model: Any) -> str:
+    with config(memory=BUDGET, n_jobs=1), pytest.raises(MemoryBudgetError) as caught:
+        model.fit(X, Y)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_what_is_named_works(name: str) -> None:
+    model = LEARNERS[name]
+    message = refusal(model)
+    found = re.search(r'Or pass approximation="nystroem"(?: and n_landmarks=(\d+))?', message)
+    assert found is not None, message
+    model = type(model)(**model.get_params()).set_params(approximation="nystroem")
+    if found[1]:
+        model.set_params(n_landmarks=int(found[1]))
+    if "with a number for alpha" in message:
+        model.set_params(alpha=0.1)
+    with config(memory=BUDGET, n_jobs=1):
+        model.fit(X, Y)
+
+
+def test_products_are_named_where_a_factor_was_asked_for() -> None:
+    message = refusal(LEARNERS["Cholesky"])
+    assert re.search(r'or solver="cg" \(\d.* KiB\)\.$', message)
+    with config(memory=BUDGET, n_jobs=1):
+        assert KernelRidge(0.1, solver="cg", **OPTIONS).fit(X, Y).factorization_ == "conjugate gradients"
+
+
+def test_a_learner_without_such_parameters_names_none() -> None:
+    assert "Or pass" not in refusal(GaussianProcessRegressor(RBF(1.0), alpha=0.1, optimizer=None))
+    assert "Or pass" not in refusal(KernelRidge(0.1, solver="cholesky", kernel="sigmoid", allow_indefinite=True))
+
+
+def test_nothing_is_named_that_does_not_fit() -> None:
+    with config(memory="6KiB", n_jobs=1), pytest.raises(MemoryBudgetError) as caught:
+        LEARNERS["Cholesky"].fit(X, Y)
+    assert "Or pass" not in str(caught.value)
