@@ -2,6 +2,7 @@
 
 ``landmarks``: randomly pivoted Cholesky, with many pivots at once and one at a time.
 ``estimate``: the seconds that :func:`mercer.estimate` predicts, and those of the fits.
+The others are fits to many rows: see ``scale_fits.py``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+import scale_fits
 from harness import Row, in_turn
 from mercer import SVC, KernelLogisticRegression, KernelPCA, KernelRidge, estimate
 from mercer.gram import Gram
@@ -104,4 +106,4 @@ def predicted() -> list[Row]:
     return rows
 
 
-PARTS = {"landmarks": landmarks, "estimate": predicted}
+PARTS = {"landmarks": landmarks, "estimate": predicted, **scale_fits.PARTS}

@@ -1,0 +1,207 @@
+"""Fits to many rows: least squares over landmarks beside Falkon, and systems beyond memory beside their factorisation.
+
+Penalties of Falkon are per row, so that ``alpha`` is its penalty times the number of rows.
+"""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness import Row, data_folder, in_turn, memory_now, tell
+from mercer import Blocks, KernelRidge
+from mercer.kernels import RBF, Matern
+
+_GAIN = 4.0
+
+
+def _falkon(sigma: float, penalty: float, m: int, steps: int) -> Any:
+    """The peer; None where it is not installed."""
+    try:
+        falkon = importlib.import_module("falkon")
+    except ImportError:
+        tell("falkon is not installed: its rows have no peer")
+        return None
+    options = falkon.FalkonOptions(use_cpu=True, keops_active="no")
+    kernel = falkon.kernels.GaussianKernel(sigma, opt=options)
+    return falkon.Falkon(kernel=kernel, penalty=penalty, M=m, maxiter=steps, seed=0, options=options)
+
+
+def _beside_falkon(
+    X: np.ndarray, Y: np.ndarray, sigma: float, penalty: float, m: int, steps: int, landmarks: str = "uniform"
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """Fitted models and seconds of one fit each."""
+    model = KernelRidge(
+        penalty * len(X),
+        kernel=RBF(sigma),
+        approximation="nystroem",
+        n_landmarks=m,
+        landmarks=landmarks,
+        random_state=0,
+    )
+    fitted: dict[str, Any] = {}
+
+    def ours() -> None:
+        fitted["ours"] = model.fit(X, Y)
+
+    contenders: dict[str, Callable[[], object]] = {"ours": ours}
+    peer = _falkon(sigma, penalty, m, steps)
+    if peer is not None:
+        torch = importlib.import_module("torch")
+        rows, targets = torch.from_numpy(X), torch.from_numpy(Y.astype(X.dtype))
+
+        def theirs() -> None:
+            fitted["peer"] = peer.fit(rows, targets)
+
+        contenders["peer"] = theirs
+    times = in_turn(contenders, 1, warm_up=lambda name: None)
+    return fitted, times
+
+
+def _predicted(fitted: dict[str, Any], name: str, X: np.ndarray) -> np.ndarray:
+    if name == "ours":
+        return np.asarray(fitted[name].predict(X))
+    return np.asarray(fitted[name].predict(importlib.import_module("torch").from_numpy(X)).numpy())
+
+
+def _errors(fitted: dict[str, Any], X: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Root mean squared errors."""
+    return {name: float(np.sqrt(np.mean((_predicted(fitted, name, X).ravel() - y) ** 2))) for name in fitted}
+
+
+def _row(case: str, times: dict[str, float], note: str, met: bool | None, demand: str) -> Row:
+    peer = times.get("peer")
+    enough = None if peer is None else peer >= _GAIN * times["ours"]
+    both = None if enough is None else bool(enough and met is not False)
+    return Row(case, "Falkon, 10 or 20 steps", times["ours"], peer, demand, both, note)
+
+
+def mnist() -> list[Row]:
+    """Falkon's notebook: 60,000 digits, sigma = 15, 1000 uniform centres, 10 steps."""
+    folder = data_folder()
+    if folder is None:
+        return []
+    data = np.load(folder / "classification" / "mnist.npz")
+    n = int(data["n_train"])
+    X = data["X"].astype(np.float32) / 255.0
+    y = data["y"].astype(int)
+    Y = np.eye(10)[y]
+    fitted, times = _beside_falkon(X[:n], Y[:n], 15.0, 1e-8, 1000, 10)
+    errors = {name: 100 * float((_predicted(fitted, name, X[n:]).argmax(axis=1) != y[n:]).mean()) for name in fitted}
+    certificate = fitted["ours"].certificate_
+    note = f"test error {errors['ours']:.2f} %, {certificate.iterations} passes, gap {certificate.relative_gap:.1e}"
+    if "peer" in errors:
+        note += f"; Falkon {errors['peer']:.2f} %"
+    case = "mnist, 60,000 x 784, 1000 uniform centres"
+    return [_row(case, times, note, errors["ours"] <= 4.33, ">= 4, 4.13 +- 0.2 %")]
+
+
+def made() -> list[Row]:
+    """Rows that were made, d = 10."""
+    rows = []
+    for n, m in ((100_000, 1000), (100_000, 3000), (1_000_000, 1000), (1_000_000, 3000)):
+        random = np.random.default_rng(0)
+        X = random.normal(size=(n, 10)).astype(np.float32)
+        y = np.sin(X).sum(axis=1) + 0.3 * random.normal(size=n)
+        fitted, times = _beside_falkon(X, y[:, None], 3.0, 1e-6, m, 20)
+        left = _errors(fitted, X[:2000], y[:2000])
+        certificate = fitted["ours"].certificate_
+        note = (
+            f"RMSE {left['ours']:.4f}, {certificate.iterations} passes"
+            + (f"; Falkon {left['peer']:.4f}" if "peer" in left else "")
+            + f"; {certificate.peak_bytes / 2**20:.0f} MiB beside the rows"
+        )
+        rows.append(_row(f"{n:,} rows, d = 10, {m:,} uniform centres", times, note, None, f">= {_GAIN:g}"))
+    return rows
+
+
+def housing() -> list[Row]:
+    """California housing, 80/20, sigma = 1 on standardised columns, 1e-5; Falkon's notebook has .578."""
+    folder = data_folder()
+    if folder is None:
+        return []
+    data = np.load(folder / "regression" / "cal_housing.npz")
+    X, y = data["X"].astype(np.float64), data["y"].astype(np.float64) / 1e5
+    order = np.random.default_rng(0).permutation(len(X))
+    train, test = order[: int(0.8 * len(X))], order[int(0.8 * len(X)) :]
+    X = ((X - X[train].mean(axis=0)) / X[train].std(axis=0)).astype(np.float32)
+    mean = y[train].mean()
+    rows = []
+    for m, how in ((5000, "uniform"), (2500, "rpcholesky")):
+        fitted, times = _beside_falkon(X[train], (y[train] - mean)[:, None], 1.0, 1e-5, m, 20, how)
+        errors = _errors(fitted, X[test], y[test] - mean)
+        note = f"test RMSE {errors['ours']:.4f}"
+        if "peer" in errors:
+            note += f"; Falkon, uniform {errors['peer']:.4f}"
+        case = f"California housing, {m:,} landmarks, {how}"
+        rows.append(_row(case, times, note, errors["ours"] <= 0.578, ">= 4, RMSE <= .578"))
+    return rows
+
+
+def system() -> list[Row]:
+    """All rows of kin40k to a residual of 1e-8, by products and by a factor."""
+    folder = data_folder()
+    if folder is None:
+        return []
+    data = np.load(folder / "regression" / "kin40k.npz")
+    train = data["test_fold"] != 0
+    X = data["X"].astype(np.float64)
+    X = (X - X[train].mean(axis=0)) / X[train].std(axis=0)
+    y = (data["y"] - data["y"][train].mean()) / data["y"][train].std()
+    fitted: dict[str, Any] = {}
+    kernel = Matern(4.0, nu=1.5)
+
+    def fit(solver: str) -> Callable[[], None]:
+        def run() -> None:
+            fitted[solver] = KernelRidge(1e-3, kernel=kernel, solver=solver, tol=1e-8).fit(X[train], y[train])
+
+        return run
+
+    times = in_turn({"ours": fit("cg"), "peer": fit("cholesky")}, 1, warm_up=lambda name: None)
+    errors = {
+        name: float(np.sqrt(np.mean((model.predict(X[~train]) - y[~train]) ** 2))) for name, model in fitted.items()
+    }
+    certificate = fitted["cg"].certificate_
+    note = (
+        f"test RMSE {errors['cg']:.4f} and {errors['cholesky']:.4f} of the deviation; {certificate.iterations} "
+        f"products, {certificate.storage}"
+    )
+    met = times["peer"] >= 2 * times["ours"] and errors["cg"] <= 0.099
+    demand = ">= 2, RMSE <= .099"
+    return [Row("kin40k, 36,000 rows, to 1e-8", "Cholesky", times["ours"], times["peer"], demand, met, note)]
+
+
+def parquet() -> list[Row]:
+    """Ten million rows in files of Parquet."""
+    n, d, m = 10_000_000, 20, 2000
+    pa, pq = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    with tempfile.TemporaryDirectory() as folder:
+        for part in range(10):
+            random = np.random.default_rng(part)
+            X = random.normal(size=(n // 10, d)).astype(np.float32)
+            y = np.sin(X[:, :5]).sum(axis=1) + 0.3 * random.normal(size=len(X)).astype(np.float32)
+            table = pa.table({**{f"x{j}": X[:, j] for j in range(d)}, "y": y})
+            pq.write_table(table, Path(folder) / f"{part}.parquet", row_group_size=100_000)
+        tell("ten files are written")
+        before, start = memory_now(), time.perf_counter()
+        model = KernelRidge(
+            1e-6 * n, kernel=RBF(5.0), approximation="nystroem", n_landmarks=m, landmarks="uniform", random_state=0
+        ).fit(Blocks(Path(folder) / "*.parquet", target="y"))
+        seconds, grown = time.perf_counter() - start, memory_now() - before
+    certificate = model.certificate_
+    note = (
+        f"{certificate.iterations} passes, gap {certificate.relative_gap:.1e} of the objective; the process grew "
+        f"by {grown / 2**20:.0f} MiB"
+    )
+    met = seconds <= 600
+    case = f"{n:,} rows, d = {d}, {m:,} landmarks, from Parquet"
+    return [Row(case, "the clock", seconds, 600.0, "<= 600 s, 4 GiB", met, note)]
+
+
+PARTS = {"mnist": mnist, "made": made, "housing": housing, "system": system, "parquet": parquet}
