@@ -98,6 +98,13 @@ FITS = {
         "X, c, y, m = vectors(3_000, 10)\nkernel = 1.0 * k.RBF(1.0)\nSTART\n"
         "GaussianProcessRegressor(kernel, alpha=0.1, n_restarts_optimizer=5, random_state=0).fit(X, y)",
     "KernelRidge": "X, c, y, m = vectors(14_000, 10)\nSTART\nKernelRidge(1e-6, kernel='rbf').fit(X, y)",
+    "KernelRidge, products":
+        "X, c, y, m = vectors(30_000, 10)\nSTART\nKernelRidge(1e-6, kernel='rbf', solver='cg').fit(X, y)",
+    "KernelRidge, landmarks":
+        "X, c, y, m = vectors(400_000, 10)\nSTART\n"
+        "KernelRidge(1e-3, kernel='rbf', approximation='nystroem', n_landmarks=2000).fit(X, y)",
+    "SVC, landmarks":
+        "X, c, y, m = vectors(200_000, 10)\nSTART\nSVC(C=100, approximation='nystroem', n_landmarks=1000).fit(X, c)",
     "KernelRidge, indefinite":
         "X, c, y, m = vectors(9_000, 10)\nkernel = k.Sigmoid(1.0)\nSTART\n"
         "KernelRidge(1e-3, kernel=kernel, allow_indefinite=True).fit(X, y)",
