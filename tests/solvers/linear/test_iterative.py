@@ -81,6 +81,26 @@ def test_beyond_the_memory_budget_products_are_taken_and_said():
     )
 
 
+@pytest.mark.parametrize("alpha", [1e-20, 1e-150, 1e-300])
+def test_penalties_below_rounding_are_solved_as_far_as_it_allows_and_said(alpha):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.sin(X).sum(axis=1)
+    with pytest.warns(MercerWarning, match="conjugate gradients ended with a relative residual"):
+        model = KernelRidge(alpha, kernel="rbf", solver="cg").fit(X, y)
+    assert model.score(X, y) > 0.9
+
+
+def test_rows_whose_distances_leave_the_range_of_single_precision():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.sin(X).sum(axis=1)
+    for options in ({"solver": "cg"}, {"approximation": "nystroem", "n_landmarks": 100, "random_state": 0}):
+        near = KernelRidge(0.1, kernel="rbf", gamma="scale", **options).fit(X, y)
+        far = KernelRidge(0.1, kernel="rbf", gamma="scale", **options).fit(1e20 * X, y)
+        np.testing.assert_allclose(far.predict(1e20 * X), near.predict(X), atol=1e-2)
+
+
 def test_what_products_cannot_do_is_said():
     X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30.0)
     with pytest.raises(ParameterError, match="alpha above 0"):

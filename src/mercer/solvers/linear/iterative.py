@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mercer._errors import MercerWarning, warn_user
+from mercer._errors import DataError, MercerWarning, warn_user
 from mercer._types import Matrix, Vector
 from mercer.engine import lapack, memory, threads
 from mercer.engine.progress import Progress
@@ -25,6 +25,7 @@ _SHARE = 4
 # Steps in float32 end when they have lowered the residual to the first share; unless the true one then is below the
 # second, the next ones are in float64.
 _SINGLE, _SINGLE_FALL, _FALL = 1e-3, 0.1, 0.5
+_ROUNDINGS = 16
 
 
 def fitting_rank(n: int) -> int:
@@ -170,7 +171,9 @@ class _Run:
 
     def _columns(self, b: Matrix, shift: float) -> tuple[Matrix, Matrix, Status]:
         """The answers for one shift: steps in float32 from the true residual while these lower it."""
-        inverse = LowRankInverse.of(self.F, self.square, shift)
+        # Below the rounding of F its inverse would be noise.
+        rounding = _ROUNDINGS * float(np.finfo(float).eps) * float(np.trace(self.square))
+        inverse = LowRankInverse.of(self.F, self.square, max(shift, rounding))
         x, r, single = np.zeros_like(b), b, self.single
         aim = self.solver.tol * lengths(b)
         while (lengths(r) > aim).any():
@@ -211,8 +214,12 @@ def _single(gram: ScaledGram) -> ScaledGram | None:
     """The same matrix with entries in float32; None where this is not cheaper."""
     if gram.gram.dtype == np.float32 or gram.gram.stored_array() is not None:
         return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        return replace(gram, gram=gram.gram.astype(np.float32))
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return replace(gram, gram=gram.gram.astype(np.float32))
+    except DataError:
+        # Squared distances leave the range of float32.
+        return None
 
 
 def _relative(residual: Matrix, b: Matrix) -> float:

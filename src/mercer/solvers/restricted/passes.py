@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._errors import DataError
 from mercer._types import Matrix, Positions, Vector
 from mercer.engine import arrays, strips
 from mercer.gram.hold import check_finite
@@ -121,8 +122,12 @@ class StoredRows:
         """The same rows with kernel values in float32; None for values that are stored."""
         if self.gram.dtype == np.float32 or self.gram.stored_array() is not None:
             return None
-        with np.errstate(over="ignore", invalid="ignore"):
-            return replace(self, gram=self.gram.astype(np.float32))
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return replace(self, gram=self.gram.astype(np.float32))
+        except DataError:
+            # Squared distances leave the range of float32.
+            return None
 
     def sample(self, count: int, random: np.random.RandomState) -> tuple[Matrix, Part]:
         """A uniform sample of rows: their kernel values in float64, targets and weights."""
