@@ -86,7 +86,7 @@ def mean_functions(mean: str, X: CheckedRows, center: Vector | None) -> Matrix |
 
 def targets_and_trend_fit(model: KernelEstimator) -> bool:
     """Whether the means of the targets and the coefficients of the mean function are as many as the parameters say."""
-    several, trend = model.y_train_.shape[1:], model._trend
+    several, trend = model.alpha_.shape[1:], model._trend
     dense = isinstance(model.X_train_, np.ndarray)
     if model._y_mean.shape != several or (model._center is not None) != (model.mean == "linear"):
         return False
@@ -94,11 +94,26 @@ def targets_and_trend_fit(model: KernelEstimator) -> bool:
         return bool(trend is None and model.mean == "zero")
     count = 1 if model.mean == "constant" else model.n_features_in_ + 1
     columns = several[0] if several else 1
-    fits = trend.solved.shape[0] == len(model.y_train_) and trend.coefficients.shape[1] == columns
+    fits = trend.solved.shape[0] == len(model.alpha_) and trend.coefficients.shape[1] == columns
     return bool(fits and trend.transform.shape[0] == count and (dense or model.mean != "linear"))
 
 
 TARGETS_AND_TREND = ("the targets, the mean function and its coefficients do not match", targets_and_trend_fit)
+
+
+def rows_or_landmarks(model: KernelEstimator) -> bool:
+    """Whether there are the targets and the noise of all rows, or factors of as many landmarks as coefficients."""
+    factors = model._landmark_factors
+    if (model.y_train_ is None) != (factors is not None) or (model._variances is None) != (factors is not None):
+        return False
+    attributes = vars(model).keys()
+    if factors is None:
+        return not {"landmark_indices_", "log_marginal_likelihood_bounds_"} & attributes
+    whole = {"landmark_indices_", "log_marginal_likelihood_bounds_"} <= attributes and "L_" not in attributes
+    return whole and len(factors.landmarks) == len(model.alpha_) and model.kernel_ is not None
+
+
+ROWS_OR_LANDMARKS = ("there are neither all rows nor landmarks, with all that belongs to them", rows_or_landmarks)
 
 
 def one_column_kernel(kernel: Kernel, columns: int | None) -> Kernel:

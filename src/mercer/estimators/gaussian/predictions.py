@@ -22,6 +22,7 @@ from mercer.data.vectors import column_names
 from mercer.engine import memory
 from mercer.estimators.gaussian.covariance import covariance_of
 from mercer.estimators.gaussian.options import function_variance, mean_functions, require_observation, row_variances
+from mercer.estimators.gaussian.over_landmarks import require_all_rows
 from mercer.estimators.shared.base import KernelEstimator, bind_columns
 from mercer.estimators.shared.definiteness import PROCESS, counts_as_definite
 from mercer.estimators.shared.expansion import KernelExpansion, feature_map_of, norm_of, unless_stored, without_noise
@@ -35,8 +36,10 @@ from mercer.kernels.inputs import Rows
 from mercer.kernels.plan import diagonal
 from mercer.solvers.gaussian.condition import factor_of, resume
 from mercer.solvers.gaussian.covariance import Covariance
+from mercer.solvers.gaussian.inducing_posterior import InducingFactors, InducingPosterior
 from mercer.solvers.gaussian.posterior import LeftOut, Posterior, extend
 from mercer.solvers.gaussian.regression import GaussianRegression
+from mercer.solvers.gaussian.search import Search
 from mercer.solvers.gaussian.trend import Trend, TrendFit
 from mercer.solvers.solution import Certificate
 
@@ -57,14 +60,18 @@ class GaussianPredictions(KernelEstimator):
     noise: Any
     certificate_: Certificate
     noise_: float | None
+    search_: Search | None
     X_train_: Any
-    y_train_: Matrix
+    # None after a fit on landmarks, as the variances of the noise are.
+    y_train_: Any
     alpha_: Matrix
+    # None after a fit to all rows.
+    _landmark_factors: InducingFactors | None = None
     jitter_: float
     log_marginal_likelihood_value_: float
     _trend: TrendFit | None
     _center: Vector | None
-    _variances: Vector
+    _variances: Any
     theta_: Vector
     _y_mean: Matrix
     _y_scale: Matrix
@@ -96,8 +103,12 @@ class GaussianPredictions(KernelEstimator):
         ------
         MemoryBudgetError
             If it does not fit the memory budget.
+        AttributeError
+            If the fit kept its landmarks alone.
         """
         check_is_fitted(self, "alpha_")
+        if self._landmark_factors is not None:
+            raise AttributeError('there is no factor of the covariance of all rows with approximation="nystroem".')
         self.L_ = factor_of(self._problem(self._variances, None), self.theta_, n_jobs=self.n_jobs).T
         return vars(self)["L_"]
 
@@ -108,8 +119,17 @@ class GaussianPredictions(KernelEstimator):
 
     @property
     def _posterior(self) -> Posterior:
+        """That of a fit to all rows."""
         # A model file gives L_ back in C order, which is one copy away from what LAPACK reads.
         return self._posterior_with(np.ascontiguousarray(self.L_.T))
+
+    @property
+    def _predictive(self) -> Posterior | InducingPosterior:
+        """What predicts new rows."""
+        return self._posterior if self._landmark_factors is None else self._on_landmarks(self._landmark_factors)
+
+    def _on_landmarks(self, factors: InducingFactors) -> InducingPosterior:
+        return InducingPosterior(factors, self.alpha_.reshape(len(self.alpha_), -1))
 
     def _posterior_with(self, factor: Matrix) -> Posterior:
         return Posterior(factor, self.alpha_.reshape(len(self.alpha_), -1), self._trend)
@@ -199,7 +219,7 @@ class GaussianPredictions(KernelEstimator):
             # Means need no factor, which may have to be computed first.
             return self._unscaled(self._posterior_with(np.empty((0, 0))).mean(cross, H))
         self._require_kernel()
-        posterior, rows = self._posterior, Rows(X)
+        posterior, rows = self._predictive, Rows(X)
         if return_std:
             prior_variance = self._prior_variance(self.kernel_, rows, observation)
             mean, variance = posterior.moments(cross, prior_variance, H, n_jobs=self.n_jobs)
@@ -272,8 +292,14 @@ class GaussianPredictions(KernelEstimator):
         -------
         LeftOut
             A named tuple ``(mean, variance, log_density)`` of arrays of the shape of y.
+
+        Raises
+        ------
+        ParameterError
+            If the fit kept its landmarks alone.
         """
         check_is_fitted(self, "alpha_")
+        require_all_rows(self, "leave_one_out")
         targets = self.y_train_.reshape(len(self.y_train_), -1)
         require_observation(observation)
         mean, variance, density = self._posterior.leave_one_out(targets)
@@ -299,11 +325,12 @@ class GaussianPredictions(KernelEstimator):
         Raises
         ------
         ParameterError
-            If the kernel is precomputed, or alpha is needed.
+            If the kernel is precomputed, alpha is needed, or the fit kept its landmarks alone.
         DataError
             If the data are not compatible with those of the fit.
         """
         check_is_fitted(self, "alpha_")
+        require_all_rows(self, "condition_on")
         self._require_kernel()
         X, targets = self._more_rows(X, y)
         variances = row_variances(self._new_alpha(alpha), len(targets))

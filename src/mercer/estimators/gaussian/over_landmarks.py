@@ -1,0 +1,208 @@
+"""Gaussian process regression over landmarks: what can be combined with it, its search and its fit."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import MercerWarning, ParameterError, warn_user
+from mercer._types import Matrix, Vector
+from mercer.data.seeds import generator
+from mercer.engine import memory, threads
+from mercer.estimators.gaussian.covariance import covariance_of
+from mercer.estimators.gaussian.cross_covariance import KernelCross
+from mercer.estimators.shared.expansion import without_noise
+from mercer.estimators.shared.parameters import require_choice, require_whole
+from mercer.kernels import Kernel, White
+from mercer.kernels.inputs import Rows
+from mercer.kernels.parameters import Parameter
+from mercer.landmarks.choose import Landmarks, Names, choose
+from mercer.solvers.gaussian.inducing import InducingObjective, InducingRegression, Projected, project
+from mercer.solvers.gaussian.inducing_bounds import evidence_bounds
+from mercer.solvers.gaussian.inducing_posterior import InducingFactors
+from mercer.solvers.gaussian.regression import GaussianRegression, Objective
+from mercer.solvers.gaussian.search import MultiStart, Search, warn_of_bounds
+from mercer.solvers.solution import Certificate, Status
+
+# Rows of the first search, by the exact evidence.
+_SAMPLE = 1000
+# The search on all rows ends when five steps together gain less than this, in nats.
+_GAIN = 0.1
+# Of the mean variance that the landmarks leave, in units of that of the noise: above it, the bound says little.
+_LARGE = 10.0
+
+
+def require_landmarks(learner: Any) -> None:
+    """Raise ParameterError unless the parameters of landmarks make sense, and can be combined with the others."""
+    require_choice(learner, "approximation", (None, "nystroem"))
+    if learner.approximation is None:
+        return
+    require_whole(learner, "n_landmarks", "a whole number of at least 1")
+    wrong = {
+        'kernel="precomputed"': learner._is_precomputed,
+        f"mean={learner.mean!r}": learner.mean != "zero",
+        f"objective={learner.objective!r}": learner.objective != "evidence",
+    }
+    instead = {
+        'kernel="precomputed"': "pass the kernel and the rows",
+        f"mean={learner.mean!r}": 'pass mean="zero", with normalize_y=True for targets far from 0',
+        f"objective={learner.objective!r}": 'pass objective="evidence"',
+    }
+    for what, is_wrong in wrong.items():
+        if is_wrong:
+            raise ParameterError(
+                f'approximation="nystroem" cannot be combined with {what}; {instead[what]}, or approximation=None.'
+            )
+
+
+def require_all_rows(learner: Any, what: str) -> None:
+    """Raise ParameterError if a fit kept its landmarks alone."""
+    if learner._landmark_factors is not None:
+        raise ParameterError(
+            f'{what} needs the training rows, and a fit with approximation="nystroem" keeps its landmarks alone; fit '
+            "with approximation=None."
+        )
+
+
+def _require_terms(kernel: Kernel) -> None:
+    """Raise ParameterError if ``White`` is more than a term of the kernel, with or without a factor."""
+
+    def has_white(part: Any) -> bool:
+        return isinstance(part, White) or any(has_white(child) for _, child in part.children())
+
+    if has_white(without_noise(kernel)):
+        raise ParameterError(
+            f'approximation="nystroem" needs a kernel whose White parts are terms of a sum with a kernel that is not '
+            f"noise, as in RBF(1.0) + White(0.1), but kernel is {kernel!r}."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkFit:
+    """A fit of ``learner``, whose kernel, targets and scale are set, to checked rows.
+
+    Parameters
+    ----------
+    learner : GaussianProcessRegressor
+    X : rows
+    targets : ndarray of shape (n, t)
+    variances : ndarray of shape (n,)
+    parameters : tuple of Parameter
+        All that are free, in the order of theta.
+    log_prior : callable or None
+    """
+
+    learner: Any
+    X: Any
+    targets: Matrix
+    variances: Vector
+    parameters: tuple[Parameter, ...]
+    log_prior: Any
+
+    def run(self) -> None:
+        """Search, project, and set all attributes that depend on them."""
+        model, start_time = self.learner, time.perf_counter()
+        _require_terms(model.kernel_)
+        if model.noise is None and not self.variances.all() and without_noise(model.kernel_) is model.kernel_:
+            raise ParameterError(
+                'approximation="nystroem" needs noise in every row: pass noise=0.1, where its search starts, alpha '
+                "above 0, or a kernel with a White term."
+            )
+        random = generator(model.random_state)
+        with memory.track() as account, threads.workers(model.n_jobs):
+            theta = np.array([p.theta for p in self.parameters])
+            searches = model.optimizer is not None and len(theta) > 0
+            if searches:
+                theta = self._search_on_sample(theta, random).theta
+            landmarks = self._choose(theta, random)
+            problem = self._problem(landmarks)
+            objective = InducingObjective(problem, model.n_jobs)
+            model.search_ = self._search(objective, theta, objective.bytes_each) if searches else None
+            theta = model.search_.theta if searches else theta
+            with objective.room():
+                projected = project(problem, theta)
+                bounds = evidence_bounds(problem, projected)
+        self._set(theta, landmarks, projected)
+        model.log_marginal_likelihood_value_ = bounds[0]
+        model.log_marginal_likelihood_bounds_ = np.array(bounds)
+        model.certificate_ = Certificate(
+            -bounds[0],
+            -bounds[1],
+            projected.residual(),
+            model.search_.evaluations if searches else 0,
+            time.perf_counter() - start_time,
+            account.peak,
+            Status.direct,
+        )
+        if searches:
+            warn_of_bounds(model.search_, self._box(), [p.name for p in self.parameters])
+        self._warn_of_remainder(projected)
+
+    def _problem(self, landmarks: Landmarks) -> InducingRegression:
+        model = self.learner
+        covariance = KernelCross(model.kernel_, self.X, landmarks.rows, model.n_jobs)
+        return InducingRegression(covariance, self.targets, self.variances, model.noise is not None)
+
+    def _box(self) -> list[list[float]]:
+        return [[dataclasses.replace(p, value=b).theta for b in p.bounds] for p in self.parameters]
+
+    def _search_on_sample(self, theta: Vector, random: np.random.RandomState) -> Search:
+        """By the exact evidence of few rows: cheap, and landmarks need a kernel that is about right."""
+        model, n = self.learner, len(self.targets)
+        rows = np.arange(n) if n <= _SAMPLE else np.sort(random.choice(n, _SAMPLE, replace=False))
+        part = self.X if len(rows) == n else self.X[rows]
+        problem = GaussianRegression(
+            covariance_of(model.kernel_, Rows(part), model.n_jobs),
+            self.targets[rows],
+            self.variances[rows],
+            free_noise=model.noise is not None,
+        )
+        objective = Objective(problem, n_jobs=model.n_jobs)
+        return self._search(objective, theta, objective.bytes_each, int(model.n_restarts_optimizer))
+
+    def _search(self, objective: Any, theta: Vector, bytes_each: int, restarts: int = 0) -> Search:
+        model = self.learner
+        return MultiStart(
+            restarts=restarts,
+            random_state=model.random_state,
+            optimizer=model.optimizer if callable(model.optimizer) else None,
+            gain=_GAIN,
+            n_jobs=model.n_jobs,
+            bytes_each=bytes_each,
+        ).maximise(objective, theta, self._box(), self.log_prior)
+
+    def _choose(self, theta: Vector, random: np.random.RandomState) -> Landmarks:
+        model = self.learner
+        kernel = model.kernel_.with_theta(theta[: len(model.kernel_.theta)])
+        signal: Any = without_noise(kernel)
+        return choose(signal, self.X, model.n_landmarks, model.landmarks, random, names=Names(type(model).__name__))
+
+    def _set(self, theta: Vector, landmarks: Landmarks, projected: Projected) -> None:
+        model = self.learner
+        count = len(model.kernel_.theta)
+        if model.search_ is not None:
+            model.kernel_ = model.kernel_.with_theta(theta[:count])
+        noise = None if model.noise is None else float(model.noise)
+        model.noise_ = noise if model.search_ is None or noise is None else float(np.exp(theta[count]))
+        model.theta_ = theta
+        model.X_train_, model.landmark_indices_ = landmarks.rows, landmarks.indices
+        model.alpha_ = projected.beta.reshape(-1, *model.y_train_.shape[1:])
+        model._landmark_factors = InducingFactors.of(projected)
+        # Rows that were not kept are not needed.
+        model.y_train_ = model._variances = None
+        model._trend, model.jitter_ = None, projected.white.jitter
+
+    def _warn_of_remainder(self, projected: Projected) -> None:
+        share = float((projected.left / projected.s).mean())
+        if share > _LARGE:
+            warn_user(
+                f"{len(projected.u):,} landmarks leave a variance of {projected.left.mean():.3g} in a row, "
+                f"{share:.2g} times that of its noise: the bounds of the evidence are far apart, and means may be far "
+                "from those of all rows. Pass a larger n_landmarks, a larger alpha, or noise=0.1, which is then "
+                "searched for.",
+                MercerWarning,
+            )
