@@ -27,6 +27,7 @@ from mercer.gram import Gram
 from mercer.kernels import RBF, Spectrum
 
 OF_ROWS: dict[str, Any] = {"kernel": "rbf", "gamma": 0.5}
+NOISY: dict[str, Any] = {"alpha": 0.1, "approximation": "nystroem", "n_landmarks": 100, "random_state": 0}
 ON_LANDMARKS: dict[str, Any] = {"approximation": "nystroem", "n_landmarks": 100, **OF_ROWS}
 
 
@@ -75,6 +76,8 @@ WAYS: dict[str, tuple[Any, int, int, tuple[int, int], float | None]] = {
     "logistic, three classes": (KernelLogisticRegression(**OF_ROWS), 3, 6, (400, 800), None),
     "process": (GaussianProcessRegressor(RBF(1.0), alpha=0.1, optimizer=None), 0, 6, (400, 1200), None),
     "process, searched": (GaussianProcessRegressor(1.0 * RBF(1.0), noise=0.1), 0, 6, (100, 200), None),
+    "process, landmarks": (GaussianProcessRegressor(optimizer=None, **NOISY), 0, 6, (300, 3000), None),
+    "process, landmarks, searched": (GaussianProcessRegressor(noise=0.1, **NOISY), 0, 6, (200, 400), None),
     "classes of a process": (GaussianProcessClassifier(1.0 * RBF(1.0), optimizer=None), 2, 6, (200, 600), None),
     "three classes of it": (GaussianProcessClassifier(1.0 * RBF(1.0), optimizer=None), 3, 6, (100, 200), None),
     "components": (KernelPCA(n_components=4, **OF_ROWS), 0, 6, (300, 1500), None),

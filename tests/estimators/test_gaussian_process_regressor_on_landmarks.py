@@ -84,7 +84,7 @@ def test_the_search_finds_what_the_exact_search_finds() -> None:
 
 
 def test_many_rows_are_searched_on_a_sample_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(over_landmarks, "_SAMPLE", 200)
+    monkeypatch.setattr(over_landmarks, "SAMPLE", 200)
     rows = RNG.normal(size=(600, 2))
     y = np.sin(2 * rows[:, 0]) + 0.2 * RNG.normal(size=600)
     model = process(1.0 * RBF(30.0), alpha=1e-10, noise=1.0, optimizer="fmin_l_bfgs_b", n_landmarks=40).fit(rows, y)

@@ -29,7 +29,7 @@ from mercer.solvers.gaussian.search import MultiStart, Search, warn_of_bounds
 from mercer.solvers.solution import Certificate, Status
 
 # Rows of the first search, by the exact evidence.
-_SAMPLE = 1000
+SAMPLE = 1000
 # The search on all rows ends when five steps together gain less than this, in nats.
 _GAIN = 0.1
 # Of the mean variance that the landmarks leave, in units of that of the noise: above it, the bound says little.
@@ -153,7 +153,7 @@ class LandmarkFit:
     def _search_on_sample(self, theta: Vector, random: np.random.RandomState) -> Search:
         """By the exact evidence of few rows: cheap, and landmarks need a kernel that is about right."""
         model, n = self.learner, len(self.targets)
-        rows = np.arange(n) if n <= _SAMPLE else np.sort(random.choice(n, _SAMPLE, replace=False))
+        rows = np.arange(n) if n <= SAMPLE else np.sort(random.choice(n, SAMPLE, replace=False))
         part = self.X if len(rows) == n else self.X[rows]
         problem = GaussianRegression(
             covariance_of(model.kernel_, Rows(part), model.n_jobs),

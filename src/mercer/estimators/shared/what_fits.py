@@ -9,6 +9,7 @@ from typing import Any
 from mercer._errors import MemoryBudgetError
 from mercer.engine import memory
 from mercer.landmarks.choose import choice_bytes
+from mercer.solvers.gaussian.inducing import evaluation_bytes
 from mercer.solvers.linear import iterative
 from mercer.solvers.restricted import components, precondition
 
@@ -25,6 +26,8 @@ def solving_bytes(learner: str, n: int, m: int) -> int:
     # The kernel matrix of the landmarks and its factor, and then the factor with what the solver has.
     if learner == "KernelPCA":
         return 8 * m * m + components.memory_of(m)
+    if learner == "GaussianProcessRegressor":
+        return evaluation_bytes(n, m)
     sample, factors = precondition.sample_bytes(n, m), 1 if learner == "KernelRidge" else 2
     if learner not in ("KernelRidge", "KernelLogisticRegression"):
         sample = max(sample, 2 * 8 * precondition.most_marked(n, m) * m)

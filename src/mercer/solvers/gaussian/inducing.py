@@ -117,6 +117,15 @@ def row_blocks(shape: tuple[int, int]) -> list[slice]:
     return spans(n, max(_LEAST_ROWS, _ENTRIES // max(m, 1)))
 
 
+def evaluation_bytes(n: int, m: int) -> int:
+    """What an evaluation with gradient stores for n rows and m landmarks, in bytes.
+
+    >>> evaluation_bytes(100_000, 100)
+    50890400
+    """
+    return 8 * m * (_SQUARES * m + _BLOCKS * row_blocks((n, m))[0].stop)
+
+
 def project(problem: InducingRegression, theta: Vector) -> Projected:
     """Sum over the rows, and solve for the landmarks.
 
@@ -218,9 +227,7 @@ class InducingObjective:
     @property
     def bytes_each(self) -> int:
         """What an evaluation stores."""
-        n, m = self.problem.covariance.shape
-        height = row_blocks((n, m))[0].stop
-        return 8 * m * (_SQUARES * m + _BLOCKS * height)
+        return evaluation_bytes(*self.problem.covariance.shape)
 
     def __call__(self, theta: Vector) -> tuple[float, Vector]:
         with self.room(), threads.workers(self.n_jobs):
