@@ -100,6 +100,7 @@ _MODEL_NAMES = "|".join(MODELS)
         "mercer fit houses.csv -t price --tune 60s",
         "mercer fit sms.tsv -t label --text message",
         "mercer fit graphs.json -t label",
+        "mercer fit 'rows/*.parquet' -t price --approximation nystroem --landmarks 2000",
         'mercer fit houses.csv -t price --kernel "0.5*RBF(2.0) + Linear()" --set alpha=0.1',
     )
 )
@@ -136,7 +137,7 @@ def fit(
 def _fit(options: FitOptions) -> None:
     check_fit(options)
     Printer(options.quiet, options.json).begin(f"Reading {options.data} ...")
-    _work("fit").fit(options)
+    _work("fit" if options.approximation is None else "fit_blocks").fit(options)
 
 
 @app.command(

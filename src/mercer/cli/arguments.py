@@ -99,6 +99,31 @@ Out = Annotated[
     ),
 ]
 
+Approximation = Annotated[
+    str | None,
+    typer.Option(
+        metavar="nystroem",
+        show_default=False,
+        help="Fit to all rows over landmarks, in time linear in the number of rows. DATA is read in blocks; it may be "
+        "a quoted pattern ('rows/*.parquet') or a folder. Every tenth row is held out for the score.",
+    ),
+]
+Landmarks = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="M", show_default=False, help="With --approximation: how many; 1000 by default."),
+]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        show_default=False,
+        help="With --approximation: keep the passes that are done; run again, the same fit goes on from there.",
+    ),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say how much memory and time the fit would take, and fit nothing.")
+]
+
 
 def fit_options(
     data: Data,
@@ -116,6 +141,10 @@ def fit_options(
     rows: Rows = None,
     seed: Seed = 0,
     out: Out = None,
+    approximation: Approximation = None,
+    landmarks: Landmarks = None,
+    checkpoint: Checkpoint = None,
+    dry_run: DryRun = False,
     memory: Memory = None,
     n_jobs: Jobs = None,
     quiet: Quiet = False,
@@ -137,6 +166,10 @@ def fit_options(
         rows=rows,
         seed=seed,
         out=out,
+        approximation=approximation,
+        landmarks=landmarks,
+        checkpoint=checkpoint,
+        dry_run=dry_run,
         memory=memory,
         n_jobs=n_jobs,
         quiet=quiet,

@@ -27,6 +27,7 @@ def check_fit(options: FitOptions) -> None:
     ParameterError, DataError
         If they are wrong; the message says what to do instead.
     """
+    _check_approximation(options)
     check_output(options.out or default_output(options.data), [options.data])
     if options.model is not None and options.model not in MODELS:
         matches = closest_names(options.model, MODELS, 1)
@@ -48,7 +49,54 @@ def check_fit(options: FitOptions) -> None:
     if target is not None and target in options.roles:
         raise ParameterError(f"the target {target!r} cannot be a --{options.roles[target]} too; remove one of them.")
     _check_means(options)
-    check_source(options.data)
+    if options.approximation is None:
+        _check_single(options.data)
+        check_source(options.data)
+
+
+def _check_approximation(options: FitOptions) -> None:
+    """Raise unless the options of fits over landmarks go together."""
+    if options.approximation is None:
+        for name, value in (("--landmarks", options.landmarks), ("--checkpoint", options.checkpoint)):
+            if value is not None:
+                raise ParameterError(
+                    f"{name} is for fits over landmarks; add --approximation nystroem, or leave it out."
+                )
+        return
+    if options.approximation != "nystroem":
+        raise ParameterError(f"--approximation must be nystroem, but is {options.approximation!r}.")
+    given = {
+        "--tune": options.tune is not None,
+        "--rows": options.rows is not None,
+        "--impute": options.impute is not None,
+        "--normalize": options.normalize != "standard",
+        "--axes": options.axes is not None,
+        "--text and --tree": bool(options.roles),
+    }
+    for name, is_given in given.items():
+        if is_given:
+            raise ParameterError(f"--approximation cannot be combined with {name}; leave one of them out.")
+    if options.model not in (None, "ridge", "logistic"):
+        raise ParameterError(
+            f"--approximation reads rows in blocks, which the model {options.model} does not take; choose ridge or "
+            "logistic."
+        )
+    if options.checkpoint is not None and (options.checkpoint.is_dir() or not options.checkpoint.parent.is_dir()):
+        raise ParameterError(f"--checkpoint {options.checkpoint} must be a file in a folder that exists.")
+
+
+def is_several(data: str) -> bool:
+    """Whether a name is a pattern of files.
+
+    >>> is_several("rows/*.parquet"), is_several("rows.csv")
+    (True, False)
+    """
+    return any(letter in data for letter in "*?[") and not Path(data).exists()
+
+
+def _check_single(data: str) -> None:
+    if is_several(data):
+        raise ParameterError(f"{data} is a pattern, and its files are read in blocks: add --approximation nystroem.")
 
 
 def _check_search(options: FitOptions) -> None:
@@ -105,7 +153,8 @@ def check_use(options: UseOptions) -> None:
         )
     _check_means(options)
     check_begins(options.model)
-    check_source(options.data)
+    if not is_several(options.data):
+        check_source(options.data)
 
 
 def default_output(data: str) -> Path:
@@ -115,6 +164,10 @@ def default_output(data: str) -> Path:
     ('iris.mercer', 'houses.mercer')
     """
     stem = data.removeprefix("sample:") if data.startswith("sample:") else Path(data).name.split(".")[0]
+    if is_several(data):
+        stem = (
+            "".join(letter for letter in stem if letter.isalnum() or letter in "-_") or Path(data).resolve().parent.name
+        )
     return Path((stem or "model") + ".mercer")
 
 

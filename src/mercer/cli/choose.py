@@ -21,7 +21,7 @@ from mercer.cli.job import Job
 from mercer.data.column_statistics import variance_of_entries
 from mercer.engine.progress import Progress
 from mercer.engine.threads import one_blas_thread
-from mercer.estimators.table import TableModel
+from mercer.estimators.table import Prepared, TableModel
 from mercer.kernels import Kernel
 
 # Factors of the width that the learner takes by default; among equal scores the nearest to it is taken.
@@ -66,7 +66,14 @@ def _by_leave_one_out(model: TableModel, job: Job, width_is_open: bool, seed: in
     if np.ptp(y) == 0:
         return None
     prepared = model.prepared(X, y, schema=job.schema)
-    widths = [{"gamma": factor / job.schema.encoded_columns} for factor in _WIDTHS] if width_is_open else [{}]
+    best = by_leave_one_out(prepared, job.schema.encoded_columns if width_is_open else None)
+    model.estimator.set_params(**best)
+    return words_of_choice(best, "exact leave-one-out", len(some))
+
+
+def by_leave_one_out(prepared: Prepared, columns: int | None) -> dict[str, float]:
+    """The penalty, and of so many columns the width, of the least error of left-out rows; no width for None."""
+    widths: list[dict[str, float]] = [{}] if columns is None else [{"gamma": factor / columns} for factor in _WIDTHS]
     trials: list[tuple[float, dict[str, float]]] = []
     progress = Progress(len(widths), "choosing alpha")
     # On matrices this small several threads gain nothing, and on a busy machine they wait for one another.
@@ -75,9 +82,7 @@ def _by_leave_one_out(model: TableModel, job: Job, width_is_open: bool, seed: in
             fitted = clone(prepared.estimator).set_params(alpha="loo", **width).fit(prepared.rows, prepared.target)
             trials.append((float(fitted.path_.loo.min()), {"alpha": fitted.alpha_, **width}))
             progress.advance()
-    best = min(trials, key=lambda pair: pair[0])[1]
-    model.estimator.set_params(**best)
-    return _words(best, "exact leave-one-out", len(some))
+    return min(trials, key=lambda pair: pair[0])[1]
 
 
 def _by_folds(model: TableModel, job: Job, width_is_open: bool, seed: int) -> str | None:
@@ -105,10 +110,11 @@ def _by_folds(model: TableModel, job: Job, width_is_open: bool, seed: int) -> st
         scored = folds.scores(clone(estimator).set_params(**best), _PENALTIES)
     best = {"C": _PENALTIES[int(np.argmax(scored))], **best}
     model.estimator.set_params(**best)
-    return _words(best, f"{len(parts)} folds", len(some))
+    return words_of_choice(best, f"{len(parts)} folds", len(some))
 
 
-def _words(best: Mapping[str, float], how: str, rows: int) -> str:
+def words_of_choice(best: Mapping[str, float], how: str, rows: int) -> str:
+    """What was chosen, how, and on how many rows."""
     values = ", ".join(f"{name}={value:.4g}" for name, value in best.items())
     return f"{values} by {how} on {rows} rows; set them with --set"
 

@@ -41,6 +41,8 @@ from mercer.kernels.parse import parse_kernel
 
 # The least number of rows that max_rows of a learner of tables may be.
 _FEWEST = 10
+# Rows on which an estimate looks at the kernel.
+_TIMED = 2000
 
 
 def fit(options: FitOptions) -> None:
@@ -55,6 +57,9 @@ def fit(options: FitOptions) -> None:
         model = table_model(job, options, parameters)
         report = plan(job, options)
         printer.planned(report)
+        if options.dry_run:
+            printer.estimated(_estimated(model, job, options))
+            return
         size = choose_size(options, job)
         printer.say(size.words, "dim")
         with printer.progress("fit" if options.tune is None else "tune", options.tune is not None), track() as account:
@@ -79,6 +84,17 @@ def fit(options: FitOptions) -> None:
         model.report_ = report
         persistence.save(model, out)
     printer.fitted({**report, "file": str(out), "file_bytes": out.stat().st_size})
+
+
+def _estimated(model: TableModel, job: Job, options: FitOptions) -> Any:
+    """What the fit to the rows that it would take costs."""
+    n = len(job.target.values if options.refit else job.train)
+    rows = job.sample(np.arange(len(job.target.values)), min(n, options.rows or n, _TIMED), options.seed)
+    prepared = model.prepared(job.rows(rows), job.target.values[rows], schema=job.schema)
+    counted_rows = min(n, options.rows or n)
+    return importlib.import_module("mercer.costs.estimate").estimate_for(
+        prepared.estimator, prepared.rows, prepared.target, counted_rows
+    )
 
 
 def _search(model: TableModel, job: Job, options: FitOptions, most: int | None) -> dict[str, Any]:

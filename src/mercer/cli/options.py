@@ -43,6 +43,10 @@ class FitOptions:
     log: Path | None = None
     kernels: list[str] = field(default_factory=list)
     time_option: str = "--tune"
+    approximation: str | None = None
+    landmarks: int | None = None
+    checkpoint: Path | None = None
+    dry_run: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 from rich import box
@@ -96,6 +97,11 @@ class Printer:
         self.say(f"\nWrote {report['file']} ({describe(report['file_bytes'])}), {_fitted_on(report)}.", "bold green")
         self.say(_next(report), "dim")
 
+    def estimated(self, expected: Any) -> None:
+        """Print what a fit would cost, an :class:`mercer.costs.estimate.Estimate`."""
+        self.object({**asdict(expected), "fits": expected.fits, "kernel_values": expected.kernel_values})
+        self.say(f"\n{expected!r}\nNothing was fitted.")
+
     def inspected(self, report: Mapping[str, Any], columns: Mapping[str, str]) -> None:
         """Print the contents of a model file; ``columns`` are the names and the descriptions of its columns."""
         self.object({**report, "schema": dict(columns)})
@@ -173,7 +179,8 @@ class Printer:
             self.say("\nNo rows were held out, so there is no score.", "yellow")
             return
         how = "" if report["task"] == "regression" else "stratified, "
-        title = f"Score on {counted(rows['held_out'], 'row')} held out ({how}seed {report['seed']})"
+        by = f"every {report['every']}th row" if report.get("every") else f"{how}seed {report['seed']}"
+        title = f"Score on {counted(rows['held_out'], 'row')} held out ({by})"
         heads = ["model", *map(_metric, next(iter(scores.values())))]
         (first, own), *others = scores.items()
         before = (report["search"] or {}).get("before", {})
@@ -277,8 +284,10 @@ def _maybe(value: float | None) -> str:
 def _next(report: Mapping[str, Any]) -> str:
     """The command that comes next."""
     more = ""
-    if report["normalize"] == "model":
-        more = " --interval 0.9" if report["task"] == "regression" else " --probabilities"
+    if report["normalize"] == "model" and report["task"] == "classification":
+        more = " --probabilities"
+    elif report["normalize"] == "model" and not report.get("every"):
+        more = " --interval 0.9"
     return f"Next: mercer predict {_argument(report['file'])} NEW_DATA{more}" + (
         f"\nTo search for better parameters: {report['tune']}" if report.get("tune") else ""
     )

@@ -58,7 +58,7 @@ def choose_size(options: FitOptions, job: Job) -> Size:
         raise MemoryBudgetError(
             f"{name} on {n} rows may need {describe(use.pair_bytes * n * n)}, and the memory budget is "
             f"{describe(budget())}, which is enough for {room} rows. Fit it on some of them, drawn at random "
-            f"({command_line(variant)}), or all of them with --model {use.frugal}."
+            f"({command_line(variant)}), or all of them with --model {use.frugal}{_over_landmarks(name)}."
         )
     return Size(options.rows, _announcement(n))
 
@@ -83,6 +83,11 @@ def _size_of_tables(use: CommandLine, n: int, room: int, options: FitOptions) ->
         f"{n} rows are many for a model whose time grows with their cube. It is fitted on a random sample of {count}, "
         f"{why}. {more}, or fit all of them with --model {use.frugal}.\n{_announcement(count)}",
     )
+
+
+def _over_landmarks(name: str) -> str:
+    """What reads all rows in blocks, for the models that can."""
+    return " or --approximation nystroem" if name in ("ridge", "logistic") else ""
 
 
 def _most_rows(pair_bytes: int) -> int:

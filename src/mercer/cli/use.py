@@ -16,6 +16,8 @@ from mercer._errors import DataError, MercerWarning, ModelFileError, ParameterEr
 from mercer._optional import optional
 from mercer.cli.files import write_atomically
 from mercer.cli.options import UseOptions
+from mercer.cli.predict_blocks import is_in_blocks
+from mercer.cli.predict_blocks import predict as predict_blocks
 from mercer.cli.scores import scores
 from mercer.cli.show import Printer
 from mercer.cli.stored import check_report, not_of_fit
@@ -55,6 +57,10 @@ def predict(options: UseOptions) -> None:
     printer = Printer(options.quiet, options.json)
     writer = _writer(options.out)
     model = load_model(options.model)
+    if is_in_blocks(options):
+        _check_uncertainty(options, model)
+        predict_blocks(options, model)
+        return
     with config(memory=options.memory, n_jobs=options.n_jobs):
         table = _read(options, model)
         _check_uncertainty(options, model)

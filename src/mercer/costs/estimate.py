@@ -162,7 +162,27 @@ def estimate(model: Any, X: Any, y: Any = None) -> Estimate:
         raise ParameterError(
             f"estimate needs a learner of Mercer with a kernel, such as KernelRidge(), but got {type(model).__name__}."
         )
+    return _estimated(model, *_case(model, X, y))
+
+
+def estimate_for(model: Any, X: Any, y: Any, n: int) -> Estimate:
+    """The same for n rows of which ``X`` and ``y`` are a sample.
+
+    Parameters
+    ----------
+    model, X, y
+        As for :func:`estimate`.
+    n : int
+
+    Returns
+    -------
+    Estimate
+    """
     case, rows = _case(model, X, y)
+    return _estimated(model, case.of_rows(n), rows)
+
+
+def _estimated(model: Any, case: Case, rows: Any) -> Estimate:
     kernel = None
     if hasattr(model, "kernel_for"):
         rows = model.checked_rows(rows)

@@ -19,6 +19,7 @@ from mercer._errors import ParameterError
 from mercer._registered import command_line_of
 from mercer._types import Matrix, RowsLike
 from mercer.data.encoding import TableEncoder
+from mercer.data.feature_table import FeatureTable
 from mercer.data.fitted import Fitted
 from mercer.data.raw_table import RawTable
 from mercer.data.schema import Locate, Schema
@@ -90,7 +91,7 @@ class TableModel(BaseEstimator):
     ----------
     estimator_ : estimator
         The fitted copy.
-    encoder_ : TableEncoder or RawTable
+    encoder_ : TableEncoder, RawTable or FeatureTable
         The fitted encoding; new tables are checked against ``encoder_.schema_``.
     classes_ : ndarray
         For a classifier: the labels.
@@ -108,7 +109,7 @@ class TableModel(BaseEstimator):
     """
 
     _fitted = Fitted(
-        {"estimator_": Is(BaseEstimator), "encoder_": Is(TableEncoder, RawTable)},
+        {"estimator_": Is(BaseEstimator), "encoder_": Is(TableEncoder, RawTable, FeatureTable)},
         {
             "report_": Is(dict),
             "classes_": Labels("k", least=2),
@@ -153,12 +154,27 @@ class TableModel(BaseEstimator):
             another role than text.
         """
         prepared = self.prepared(X, y, schema=schema)
-        self.encoder_ = prepared.encoder
-        self.estimator_ = prepared.estimator.fit(prepared.rows, prepared.target)
-        if is_classifier(self.estimator_):
-            self.classes_ = self.estimator_.classes_
+        estimator = prepared.estimator.fit(prepared.rows, prepared.target)
+        return self.take(prepared.encoder, estimator, prepared.mean, prepared.scale)
+
+    def take(self, encoder: TableEncoder | RawTable, estimator: Any, mean: float, scale: float) -> TableModel:
+        """Keep an encoding and an estimator that are fitted, the latter to ``(y - mean) / scale`` if that is a number.
+
+        Parameters
+        ----------
+        encoder : TableEncoder, RawTable or FeatureTable
+        estimator : estimator
+        mean, scale : float
+
+        Returns
+        -------
+        self
+        """
+        self.encoder_, self.estimator_ = encoder, estimator
+        if is_classifier(estimator):
+            self.classes_ = estimator.classes_
         else:
-            self.target_mean_, self.target_scale_ = prepared.mean, prepared.scale
+            self.target_mean_, self.target_scale_ = mean, scale
         return self
 
     def prepared(self, X: RowsLike, y: ArrayLike, *, schema: Schema | None = None) -> Prepared:

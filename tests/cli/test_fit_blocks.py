@@ -1,0 +1,174 @@
+"""Fits over landmarks to files that are read in blocks, from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mercer
+from cli_output import refusal
+from mercer.cli import main
+from mercer.solvers.restricted.journal import Journal
+
+N, PARTS = 300, 3
+FIT = ["--approximation", "nystroem", "--landmarks", "60", "--set", "gamma=0.3"]
+
+
+@pytest.fixture(autouse=True)
+def _rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MERCER_DEBUG", raising=False)
+    monkeypatch.setenv("COLUMNS", "120")
+    random = np.random.default_rng(0)
+    (tmp_path / "rows").mkdir()
+    for number in range(PARTS):
+        frame = pd.DataFrame({"load": random.normal(size=N), "town": random.choice(["Ulm", "Zug"], N)})
+        frame["day"] = pd.date_range("2026-01-01", periods=N, freq="h")
+        frame["heat"] = np.sin(frame["load"]) + (frame["town"] == "Ulm") + 0.1 * random.normal(size=N)
+        frame["warm"] = np.where(frame["heat"] > 0.5, "yes", "no")
+        frame.to_parquet(f"rows/{number}.parquet")
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def report_of(capsys: pytest.CaptureFixture[str], *arguments: Any) -> dict[str, Any]:
+    code, out, err = run(capsys, *arguments, "--json")
+    assert code == 0, err
+    report: dict[str, Any] = json.loads(out)
+    return report
+
+
+def table(parts: int = PARTS) -> pd.DataFrame:
+    return pd.concat([pd.read_parquet(f"rows/{number}.parquet") for number in range(parts)], ignore_index=True)
+
+
+@pytest.mark.parametrize("data", ["rows/*.parquet", "rows"])
+def test_numbers_of_several_files(capsys: pytest.CaptureFixture[str], data: str) -> None:
+    report = report_of(capsys, "fit", data, "-t", "heat", "--drop", "warm", *FIT, "-o", "heat.mercer")
+    assert report["rows"] == {"all": 900, "fitted": 810, "held_out": 90}
+    assert report["model"] == "KernelRidge" and report["parameters"]["n_landmarks"] == 60
+    model = mercer.load("heat.mercer")
+    frame = table()
+    held_out = frame.iloc[9::10]
+    errors = held_out["heat"] - model.predict(held_out[["load", "town", "day"]])
+    assert report["scores"]["KernelRidge"]["r2"] == pytest.approx(1 - errors.var() / held_out["heat"].var(), abs=0.01)
+    assert report["scores"]["KernelRidge"]["r2"] > 0.9 > report["scores"]["mean of the target"]["r2"]
+
+
+def test_the_rows_that_are_held_out_are_not_learned(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted: list[np.ndarray] = []
+    fit = mercer.KernelRidge.fit
+
+    def recording(self: Any, X: Any, *more: Any, **options: Any) -> Any:
+        fitted.append(np.concatenate([y for _, y, _ in X]))
+        return fit(self, X, *more, **options)
+
+    monkeypatch.setattr(mercer.KernelRidge, "fit", recording)
+    report_of(capsys, "fit", "rows", "-t", "heat", "--set", "alpha=0.1", *FIT, "-o", "heat.mercer")
+    heat = table()["heat"].to_numpy()
+    expected = ((heat - heat.mean()) / heat.std())[np.arange(len(heat)) % 10 != 9]
+    np.testing.assert_allclose(fitted[0], expected)
+    report = report_of(capsys, "fit", "rows", "-t", "heat", "--set", "alpha=0.1", "--test-size", "0", *FIT)
+    assert report["rows"]["held_out"] == 0 and len(fitted[1]) == 900 and report["scores"] == {}
+
+
+def test_classes_of_several_files(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["-t", "warm", "--drop", "heat", *FIT]
+    report = report_of(capsys, "fit", "rows/*.parquet", *options, "-o", "warm.mercer")
+    assert report["model"] == "KernelLogisticRegression" and report["classes"] == ["no", "yes"]
+    assert report["scores"]["KernelLogisticRegression"]["accuracy"] > 0.85
+    code, out, _ = run(capsys, "fit", "rows/*.parquet", *options, "-o", "warm.mercer")
+    assert code == 0 and "every 10th row" in out and "810 rows, 60 landmarks," in out and "passes" in out
+    code, out, _ = run(capsys, "inspect", "warm.mercer")
+    assert code == 0 and "KernelLogisticRegression" in out and "town" in out
+
+
+def test_predictions_are_written_block_by_block(capsys: pytest.CaptureFixture[str]) -> None:
+    report_of(capsys, "fit", "rows", "-t", "warm", "--drop", "heat", *FIT, "-o", "warm.mercer")
+    arguments = ["predict", "warm.mercer", "rows/*.parquet", "--drop", "heat", "--probabilities"]
+    result = report_of(capsys, *arguments, "-o", "out.parquet")
+    assert result["rows"] == 900 and result["predictions"] is None
+    written = pd.read_parquet("out.parquet")
+    model = mercer.load("warm.mercer")
+    assert written["warm"].tolist() == model.predict(table()[["load", "town", "day"]]).tolist()
+    assert written.columns.tolist() == ["warm", "P(no)", "P(yes)"]
+    code, _, err = run(capsys, *arguments)
+    assert code == 2 and "--out" in refusal(err)
+
+
+def test_a_dry_run_fits_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*_: Any, **__: Any) -> None:
+        raise AssertionError("a fit was run")
+
+    for cls in (mercer.KernelRidge, mercer.TabularRegressor, mercer.SVR):
+        monkeypatch.setattr(cls, "fit", forbidden)
+    table(1).to_csv("one.csv", index=False)
+    options = ["-t", "heat", "--dry-run", "-o", "no.mercer"]
+    landmarks = report_of(capsys, "fit", "rows", *options, *FIT, "--set", "alpha=0.1")
+    assert landmarks["fits"] and landmarks["way"] == "Nyström approximation over 60 landmarks"
+    for model in ("auto", "svr"):
+        assert report_of(capsys, "fit", "one.csv", *options, "--drop", "day", "--model", model)["nbytes"] > 0
+    code, out, _ = run(capsys, "fit", "rows", *options, *FIT, "--set", "alpha=0.1")
+    assert code == 0 and "KernelRidge on 810 rows" in out and "Nothing was fitted." in out
+    assert not Path("no.mercer").exists()
+
+
+def test_a_checkpoint_of_another_fit(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Journal, "remove", lambda self: None)
+    options = ["fit", "rows", "-t", "heat", *FIT, "--checkpoint", "run.npz", "-o", "heat.mercer"]
+    report_of(capsys, *options, "--set", "alpha=0.1")
+    assert Path("run.npz").exists()
+    code, _, err = run(capsys, *options, "--set", "alpha=0.2")
+    assert code == 2 and "the checkpoint of another fit" in refusal(err)
+
+
+WRONG: dict[str, tuple[list[str], str]] = {
+    "landmarks alone": (["rows/0.parquet", "--landmarks", "9"], "--landmarks is for fits over landmarks"),
+    "a checkpoint alone": (["rows/0.parquet", "--checkpoint", "a"], "--checkpoint is for fits over landmarks"),
+    "a pattern alone": (["rows/*.parquet"], "add --approximation nystroem"),
+    "no files": (["rows/*.csv", *FIT], "rows/*.csv"),
+    "another approximation": (["rows", "--approximation", "fourier"], "must be nystroem"),
+    "another model": (["rows", *FIT, "--model", "svc"], "choose ridge or logistic"),
+    "another option": (["rows", *FIT, "--rows", "100"], "--rows"),
+    "another target": (["rows", *FIT, "-t", "heap"], "did you mean 'heat'?"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_does_not_go_together(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    options, words = WRONG[name]
+    more = [] if "-t" in options else ["-t", "heat"]
+    code, _, err = run(capsys, "fit", *options, *more)
+    assert code == 2 and words in refusal(err)
+
+
+def test_files_that_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["fit", "rows", "-t", "heat", *FIT]
+    pd.read_parquet("rows/1.parquet").drop(columns="load").to_parquet("rows/1.parquet")
+    code, _, err = run(capsys, *options)
+    assert code == 2 and "load" in refusal(err) and "1.parquet" in err
+    frame = table(1)
+    frame.assign(load="much").to_parquet("rows/1.parquet")
+    code, _, err = run(capsys, *options)
+    assert code == 2 and "load" in refusal(err)
+    Path("rows/1.parquet").write_bytes(b"")
+    code, _, err = run(capsys, *options)
+    assert code == 2 and "1.parquet" in refusal(err)
+
+
+def test_text_where_numbers_were(capsys: pytest.CaptureFixture[str]) -> None:
+    report_of(capsys, "fit", "rows", "-t", "heat", "--drop", "warm", *FIT, "-o", "heat.mercer")
+    table(1).assign(load="much").to_parquet("rows/0.parquet")
+    code, _, err = run(capsys, "predict", "heat.mercer", "rows/0*.parquet", "--drop", "warm", "-o", "out.csv")
+    assert code == 2 and "load" in refusal(err) and not Path("out.csv").exists()
