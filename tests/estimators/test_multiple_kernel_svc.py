@@ -115,6 +115,8 @@ def test_hostile_inputs() -> None:
         MultipleKernelSVC(kernel=COLUMNS, C=-1.0).fit(X, BINARY)
     with pytest.raises(ParameterError, match="epsilon must be"):
         MultipleKernelSVR(kernel=COLUMNS, epsilon=-1.0).fit(X, NUMBERS)
+    with pytest.raises(ParameterError, match="approximation must be None"):
+        MultipleKernelSVR(kernel=COLUMNS, approximation="nystroem").fit(X, NUMBERS)
     with mercer.config(memory=100_000), pytest.raises(MemoryBudgetError, match="terms"):
         MultipleKernelSVC(kernel=RBF(1.0) + Linear()).fit(X, BINARY)
 

@@ -43,6 +43,8 @@ class MultipleKernelSVC(WeightedTerms, SVC):
         As for :class:`SVC`.
     allow_indefinite, fit_intercept, warm_start, stop, solver : object
         As for :class:`SVC`.
+    approximation, n_landmarks, landmarks : None, int, str
+        ``approximation`` must be None: the weights are learned from the matrices of all rows.
 
     Attributes
     ----------

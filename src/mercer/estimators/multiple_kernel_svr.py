@@ -39,6 +39,8 @@ class MultipleKernelSVR(WeightedTerms, SVR):
         As for :class:`SVR`.
     fit_intercept, solver : object
         As for :class:`SVR`.
+    approximation, n_landmarks, landmarks, random_state : None, int, str, int
+        ``approximation`` must be None: the weights are learned from the matrices of all rows.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer._errors import warn_user
+from mercer._errors import ParameterError, warn_user
 from mercer._types import Matrix, Positions, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats
@@ -60,6 +60,7 @@ class WeightedTerms(KernelEstimator, ABC):
     certificate_: Certificate
     fit_intercept: Any
     tol: Any
+    approximation: Any
     # A fit evaluates each term, and the kernel with its weights is the kernel of this fit alone.
     shares_matrices = False
 
@@ -104,6 +105,12 @@ class WeightedTerms(KernelEstimator, ABC):
     @contextmanager
     def _learned_weights(self, X: Any, y: Any, sample_weight: Any) -> Iterator[None]:
         """Learn the weights; in the block the machine is fitted, on the weighted sum of the matrices of the search."""
+        if self.is_on_landmarks:
+            raise ParameterError(
+                f"{type(self).__name__} learns weights from the matrices of all rows, so approximation must be None, "
+                f"but is {self.approximation!r}. Pass None; or learn the weights on a sample, and fit an SVC or SVR "
+                "with kernel_ to all rows."
+            )
         with memory.track() as account, ExitStack() as stack:
             result = self._learn_weights(X, y, sample_weight, stack)
             try:
