@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -391,3 +393,19 @@ def test_entries_that_cost_less_than_to_store_them(kernel, columns, binary, chea
 
 def test_entries_of_objects_are_worth_storing():
     assert not Gram(kernels.Spectrum(2), ["abc", "bcd"]).cheap
+
+
+@pytest.mark.parametrize("kernel", [kernels.RBF(1.0), kernels.Polynomial(2), KERNEL, kernels.Spectrum(2)])
+def test_rows_are_freed_without_the_collector_of_cycles(kernel: Any) -> None:
+    """Blocks of many rows follow each other: what waits for the collector fills the memory."""
+    rows: Any = ["gram", "gramme", "ram"] if isinstance(kernel, kernels.Spectrum) else X.copy()
+    gc.collect()
+    gc.disable()
+    try:
+        matrix = Gram(kernel, rows, rows[:2])
+        assert (matrix @ np.ones(2)).shape == (len(rows),)
+        sides = [weakref.ref(side) for side in (matrix._plan.left, matrix._plan.right)]
+        del matrix
+        assert [side() for side in sides] == [None, None]
+    finally:
+        gc.enable()

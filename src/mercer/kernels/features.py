@@ -172,7 +172,7 @@ class _Common(Statistic):
 
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
         table = self._table(side)
-        place, other, levels, dense = frame.right.keep((self, frame), lambda: self._columns(frame))
+        place, other, levels, dense = frame.right.keep((self, frame.key), lambda: self._columns(frame))
         place = place if side is frame.left else other
         weights = self.kernel._level_weights()
         factor = np.sqrt(np.ones_like(weights) if self.by_level else weights)[table.levels]

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -162,7 +163,7 @@ class Rows:
 
     def operand(self, statistic: Any, frame: Frame, dtype: np.dtype) -> Operand:
         """What ``statistic`` prepares from these rows as one side of ``frame``."""
-        key = (statistic, frame, dtype)
+        key = (statistic, frame.key, dtype)
         if self._parent is not None:
             parent, index = self._parent, self._index
             return self.keep(key, lambda: tuple(gather(a, index) for a in parent.operand(statistic, frame, dtype)))
@@ -194,6 +195,11 @@ class Frame:
 
     def __hash__(self) -> int:
         return hash((id(self.left), id(self.right)))
+
+    @property
+    def key(self) -> Hashable:
+        """What the sides store operands under: it keeps no side, so that rows are freed when they are out of use."""
+        return weakref.ref(self.left), weakref.ref(self.right)
 
     @property
     def center(self) -> Array | None:
