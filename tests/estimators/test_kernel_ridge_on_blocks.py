@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-from mercer import Blocks, KernelRidge
+from mercer import Blocks, KernelRidge, load, save
 from mercer._errors import DataError, ParameterError
 from mercer.kernels import RBF, Spectrum
 
@@ -84,10 +84,18 @@ def test_a_checkpoint_is_gone_when_the_fit_is_done_and_changes_nothing(tmp_path)
     )
 
 
+def test_a_model_with_a_checkpoint_is_saved(tmp_path):
+    model = ridge(checkpoint=tmp_path / "run.checkpoint").fit(X, Y)
+    save(model, tmp_path / "m.mercer")
+    again = load(tmp_path / "m.mercer")
+    assert again.checkpoint == str(tmp_path / "run.checkpoint")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
 PROGRAM = """
     import sys
     import numpy as np
-    from mercer import Blocks, KernelRidge
+    from mercer import Blocks, KernelRidge, load, save
     from mercer.kernels import RBF
     import mercer.solvers.restricted.journal as journal
     journal._EVERY = 0.0

@@ -10,6 +10,7 @@ import functools
 import math
 from collections.abc import Callable
 from enum import Enum
+from pathlib import PurePath
 from typing import Any, NoReturn
 
 import numpy as np
@@ -42,6 +43,9 @@ class Encoder:
         """Return ``value`` as it stands in the table; ``path`` names it in messages."""
         if value is None or type(value) in (str, bool):
             return value
+        if isinstance(value, PurePath):
+            # Learners take paths as text as well.
+            return str(value)
         if type(value) is int and value.bit_length() <= 1024:
             return value
         if type(value) is float and math.isfinite(value):
