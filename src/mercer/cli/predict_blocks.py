@@ -22,7 +22,9 @@ def is_in_blocks(options: UseOptions) -> bool:
     """Whether the rows are read in blocks: those of a pattern, and those of a folder of tables."""
     data = Path(options.data)
     if data.is_dir():
-        return any(path.suffix.lower() in (".parquet", ".csv", ".tsv") for path in data.iterdir())
+        # A folder with a list of labels has a series in each of its files.
+        tables = any(path.suffix.lower() in (".parquet", ".csv", ".tsv") for path in data.iterdir())
+        return tables and not any((data / name).exists() for name in ("labels.csv", "labels.tsv"))
     return is_several(options.data)
 
 

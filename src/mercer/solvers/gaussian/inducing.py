@@ -113,8 +113,12 @@ class Projected:
 
 def row_blocks(shape: tuple[int, int]) -> list[slice]:
     """Return the blocks of n rows for m landmarks."""
-    n, m = shape
-    return spans(n, max(_LEAST_ROWS, _ENTRIES // max(m, 1)))
+    return spans(shape[0], _block_rows(*shape))
+
+
+def _block_rows(n: int, m: int) -> int:
+    """Return the rows of a block."""
+    return min(n, max(_LEAST_ROWS, _ENTRIES // max(m, 1)))
 
 
 def evaluation_bytes(n: int, m: int) -> int:
@@ -123,7 +127,7 @@ def evaluation_bytes(n: int, m: int) -> int:
     >>> evaluation_bytes(100_000, 100)
     50890400
     """
-    return 8 * m * (_SQUARES * m + _BLOCKS * row_blocks((n, m))[0].stop)
+    return 8 * m * (_SQUARES * m + _BLOCKS * _block_rows(n, m))
 
 
 def project(problem: InducingRegression, theta: Vector) -> Projected:
