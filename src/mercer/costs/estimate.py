@@ -218,7 +218,7 @@ def _estimated(model: Any, case: Case, rows: Any) -> Estimate:
 
 
 def _least(ways: list[Way]) -> int:
-    return min(max(way.nbytes, way.wanted) for way in ways)
+    return min(way.nbytes for way in ways)
 
 
 def _most_landmarks(model: Any, case: Case, room: float) -> int | None:

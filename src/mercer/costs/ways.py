@@ -103,8 +103,6 @@ class Way:
     known : bool
         Whether seconds can be said.
     note : str
-    wanted : int
-        What it would hold with all the memory that it can use, where it makes do with less.
     """
 
     name: str
@@ -118,7 +116,6 @@ class Way:
     read: float = 0.0
     known: bool = True
     note: str = ""
-    wanted: int = 0
 
 
 Ways = Callable[[Any, Case], list[Way]]
@@ -239,7 +236,6 @@ def _products(case: Case) -> Way:
         passes=_PRODUCTS,
         exact=_EXACT_PASSES,
         operations=4.0 * n * rank * rank,
-        wanted=iterative.memory_of(n, iterative.wanted_rank(n)),
     )
 
 
