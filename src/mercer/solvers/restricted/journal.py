@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,15 +92,16 @@ class Journal:
         self.path.unlink(missing_ok=True)
 
     def _write(self, partial: tuple[int, Matrix, Vector] | None) -> None:
-        header = {
+        header: dict[str, Any] = {
             "kind": _KIND,
             "version": _VERSION,
             "identity": self.identity,
             "answers": len(self._answers),
             "blocks": 0 if partial is None else partial[0],
         }
-        arrays: dict[str, Any] = {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)}
         pairs = self._answers if partial is None else [*self._answers, partial[1:]]
+        header["checksum"] = _checksum(header, pairs)
+        arrays: dict[str, Any] = {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)}
         for number, (products, sums) in enumerate(pairs):
             arrays[f"products{number}"], arrays[f"sums{number}"] = products, sums
         with written_in_one_stroke(self.path) as (file, _):
@@ -118,13 +121,24 @@ class Journal:
                     )
                 pairs = [_pair(stored, number) for number in range(int(header["answers"]))]
                 blocks = int(header["blocks"])
-                if blocks:
-                    self._partial = (blocks, *_pair(stored, len(pairs)))
+                partial = [_pair(stored, len(pairs))] if blocks else []
+                # A damaged archive may be read without an error.
+                if header.pop("checksum") != _checksum(header, [*pairs, *partial]):
+                    raise ValueError("its checksum is not that of its contents")
+                self._partial = (blocks, *partial[0]) if blocks else None
                 self._answers = pairs
         except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
             raise DataError(
                 f"{self.path} cannot be read as a checkpoint ({error}); choose another file, or remove it."
             ) from error
+
+
+def _checksum(header: dict[str, Any], pairs: Sequence[tuple[Matrix, Vector]]) -> str:
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for pair in pairs:
+        for array in pair:
+            digest.update(str(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def _pair(stored: np.lib.npyio.NpzFile, number: int) -> tuple[Matrix, Vector]:
