@@ -79,7 +79,7 @@ def _row(case: str, times: dict[str, float], note: str, met: bool | None, demand
     peer = times.get("peer")
     enough = None if peer is None else peer >= _GAIN * times["ours"]
     both = None if enough is None else bool(enough and met is not False)
-    return Row(case, "Falkon, 10 or 20 steps", times["ours"], peer, demand, both, note)
+    return Row(case, "Falkon", times["ours"], peer, demand, both, note)
 
 
 def mnist() -> list[Row]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from mercer import Blocks, KernelLogisticRegression
 from mercer._errors import DataError, ParameterError
@@ -62,8 +63,8 @@ def test_an_interrupted_fit_goes_on(tmp_path, monkeypatch):
     expected = model().fit(blocks)
     keep, count = Journal.keep, [0]
 
-    def interrupted(self, products, sums):
-        keep(self, products, sums)
+    def interrupted(self, *answer):
+        keep(self, *answer)
         count[0] += 1
         if count[0] == 5:
             raise KeyboardInterrupt
@@ -77,6 +78,12 @@ def test_an_interrupted_fit_goes_on(tmp_path, monkeypatch):
     again = model(checkpoint=path).fit(blocks)
     np.testing.assert_array_equal(again.dual_coef_, expected.dual_coef_)
     assert count[0] > 5 and not path.exists()
+
+
+def test_the_limit_of_steps_counts_for_blocks_as_well():
+    with pytest.warns(ConvergenceWarning):
+        stopped = model(max_iter=1, tol=1e-12).fit(Blocks(X, THREE))
+    assert stopped.certificate_.iterations <= 12 and stopped.fit_status_ == 1
 
 
 def test_what_cannot_be_done_is_said():

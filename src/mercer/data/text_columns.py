@@ -45,7 +45,7 @@ class ReadNumbers:
 
 
 def read_numbers(entries: Sequence[Any] | NDArray[Any]) -> ReadNumbers:
-    """Read texts and numbers as numbers; words for a missing entry are NaN, and so are entries that are no number.
+    """Read texts and numbers as numbers; words for a missing entry become NaN, and so do words that name no number.
 
     Examples
     --------

@@ -140,7 +140,8 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
     X_fit_ : ndarray or csr_matrix of shape (n, d)
         The training rows; empty for ``"precomputed"``; with an approximation, the landmarks.
     landmark_indices_ : ndarray of shape (n_landmarks,) or None
-        With an approximation: the positions of the landmarks among the training rows; None if they are none of them.
+        With an approximation: the positions of the landmarks among the training rows; None if they are none of them,
+        or the rows came in parts or with a checkpoint.
     n_iter_ : ndarray of shape (1,)
         Newton steps; with an approximation, passes over the rows.
     class_weight_ : ndarray of shape (k,)
@@ -434,7 +435,8 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         labels = LabelTargets(classes, float(self.C) * self.class_weight_)
         k = len(classes)
         criterion = Smooth(Logistic()) if k == 2 else SoftmaxCriterion()
-        self._take_landmarks(solve_in_parts(self, started, X, labels, criterion, 1 if k == 2 else k))
+        passes = _PASSES_PER_STEP * int(self.max_iter)
+        self._take_landmarks(solve_in_parts(self, started, X, labels, criterion, 1 if k == 2 else k, passes))
         self.fit_status_ = int(warn_if_stopped(self))
         return self
 

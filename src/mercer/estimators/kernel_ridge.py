@@ -144,7 +144,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     X_fit_ : ndarray or csr_matrix of shape (n_samples, n_features)
         The training rows; for ``"precomputed"``, the matrix; with an approximation, the landmarks.
     landmark_indices_ : ndarray of shape (n_landmarks,) or None
-        With an approximation: the positions of the landmarks among the training rows; None if they are none of them.
+        With an approximation: the positions of the landmarks among the training rows; None if they are none of them,
+        or the rows came in parts or with a checkpoint.
     y_fit_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
         The training targets, from which leave-one-out predictions are computed; None with an approximation.
     sample_weight_fit_ : ndarray of shape (n_samples,) or None

@@ -9,7 +9,7 @@ import pytest
 
 from mercer._errors import DataError
 from mercer.gram import Gram
-from mercer.kernels import RBF
+from mercer.kernels import RBF, Linear
 from mercer.losses import Hinge, Logistic
 from mercer.solvers.restricted.blocked import BlockedRows
 from mercer.solvers.restricted.criteria import Envelope, Smooth
@@ -91,9 +91,43 @@ def test_after_an_interruption_the_bits_are_the_same(tmp_path, monkeypatch, work
     assert read + count[0] == counted[0] and rounds == (counted[0] - 1) // after
 
 
+@pytest.mark.parametrize("after", [1, 3, 7])
+def test_passes_that_ended_in_an_error_end_in_it_again(tmp_path, monkeypatch, after):
+    """Where a value leaves the range of float32, a pass fails after some blocks, and the next one is in float64."""
+    monkeypatch.setattr("mercer.solvers.restricted.journal._EVERY", 0.0)
+    rows = X * np.where(np.arange(len(X)) < 450, 1.0, 1e25)[:, None]
+    kernel = Linear()
+    white = Whitening.of(kernel(rows[:10]))
+    whole = StoredRows(Gram(kernel, rows, rows[:10]), rows[:, :1], np.ones(len(rows)))
+
+    def work(memory, most):
+        count = [0]
+
+        def read(first):
+            for start in range(first * 100, len(rows), 100):
+                count[0] += 1
+                if count[0] > most:
+                    raise Stopped
+                part = slice(start, start + 100)
+                yield StoredRows(Gram(kernel, rows[part], rows[:10]), rows[part, :1], np.ones(100))
+
+        passes = BlockedRows((len(rows), 10, 1), read, whole.sample, memory)
+        return RestrictedCG(1e-9).solve(RestrictedLeastSquares(passes, white, np.array([1e20])))
+
+    expected = work(None, np.inf)
+    while True:
+        try:
+            found = work(Journal(tmp_path / "run.checkpoint", "work"), after)
+        except Stopped:
+            continue
+        break
+    np.testing.assert_array_equal(found.value, expected.value)
+    assert found.certificate.iterations == expected.certificate.iterations
+
+
 def test_files_of_other_work_and_damaged_ones_are_refused(tmp_path):
     path = tmp_path / "run.checkpoint"
-    Journal(path, "one").keep(np.ones((2, 1)), np.zeros(1))
+    Journal(path, "one").keep("pass", np.ones((2, 1)), np.zeros(1))
     with pytest.raises(DataError, match="checkpoint of another fit"):
         Journal(path, "two")
     data = path.read_bytes()
@@ -108,7 +142,7 @@ def test_files_of_other_work_and_damaged_ones_are_refused(tmp_path):
         path.write_bytes(damaged)
         # What is no part of the arrays, as the dates of an archive, may change; what is read may not.
         with suppress(DataError):
-            assert Journal(path, "one").recall()[0].tolist() == [[1.0], [1.0]]
+            assert Journal(path, "one").recall("pass")[0].tolist() == [[1.0], [1.0]]
     np.savez(tmp_path / "other.npz", header=np.frombuffer(b'{"kind": "x", "version": 1}', np.uint8))
     with pytest.raises(DataError, match="is no checkpoint"):
         Journal(tmp_path / "other.npz", "one")
@@ -123,7 +157,7 @@ def test_pickled_arrays_are_not_loaded(tmp_path):
 
 def test_the_file_is_removed_when_all_is_done(tmp_path):
     journal = Journal(tmp_path / "run.checkpoint", "one")
-    journal.keep(np.ones((2, 1)), np.zeros(1))
+    journal.keep("pass", np.ones((2, 1)), np.zeros(1))
     assert journal.path.exists() and journal.passes == 1
     journal.remove()
     assert not journal.path.exists()

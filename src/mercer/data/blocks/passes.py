@@ -140,7 +140,7 @@ class Passes:
         Raises
         ------
         DataError
-            If the rows have no named columns, or a column is text that is no category.
+            If the rows have no named columns, or a column holds texts instead of categories.
         ParameterError
             If kinds are given beside an encoder, or for columns that do not exist.
 

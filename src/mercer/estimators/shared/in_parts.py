@@ -59,14 +59,14 @@ class LabelTargets:
 
 
 def solve_in_parts(
-    learner: Any, started: BlockFit | DaskFit, X: Any, targets: Targets, criterion: Criterion, outputs: int
+    learner: Any, started: BlockFit | DaskFit, X: Any, targets: Targets, criterion: Criterion, outputs: int, passes: int
 ) -> OnLandmarks:
     """Minimise a loss over landmarks for rows in parts, with half the squared norm as penalty.
 
     Parameters
     ----------
     learner : KernelEstimator
-        It has a kernel, ``tol``, ``fit_intercept`` and the parameters of landmarks.
+        It has a kernel, ``tol``, ``fit_intercept``, ``verbose`` and the parameters of landmarks.
     started : BlockFit or DaskFit
     X : rows
         The checked rows of its sample.
@@ -75,6 +75,8 @@ def solve_in_parts(
     criterion : Criterion
     outputs : int
         How many functions it has.
+    passes : int
+        The most passes over the rows.
     """
     start_time = time.perf_counter()
     intercept = bool(learner.fit_intercept)
@@ -83,7 +85,7 @@ def solve_in_parts(
         settings = [repr(criterion), outputs, intercept, float(learner.tol), repr(targets)]
         with started.rows(learner, parts, X, targets, settings) as rows:
             problem = RestrictedRisk(rows, parts.white, criterion, 1.0, outputs, intercept)
-            solution = RestrictedNewton(float(learner.tol)).solve(problem)
+            solution = RestrictedNewton(float(learner.tol), passes, verbose=bool(learner.verbose)).solve(problem)
     m = parts.landmarks.rows.shape[0]
     certificate = joined([solution.certificate], time.perf_counter() - start_time, account.peak)
     # Positions would be those in the sample.

@@ -165,7 +165,7 @@ def _warn_of_gap(learner: str, certificate: Certificate, tol: float) -> None:
     if certificate.relative_gap > max(tol, _VISIBLE):
         warn_user(
             f"{learner}: the objective over the landmarks may be {100 * certificate.relative_gap:.2g} % above the "
-            f"least one after {certificate.iterations} passes over the rows. Raise alpha, or pass X in float64.",
+            f"least one after {certificate.iterations} passes over the rows. Raise alpha, or scale the columns of X.",
             MercerWarning,
         )
 

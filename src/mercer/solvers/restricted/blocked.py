@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 
+from mercer._errors import NumericalError
 from mercer._types import Matrix, Vector
 from mercer.solvers.restricted.passes import Part, StoredRows, Visit
 
 # The blocks from a number on, each as rows in memory for the time of its turn.
 Read = Callable[[int], Iterator[StoredRows]]
+Note = Callable[[int, Matrix, Vector], None]
 Draw = Callable[[int, np.random.RandomState], tuple[Matrix, Part]]
 
 
+# What is kept of a pass that ended in an error: all others have a row for each landmark.
+_ERROR = np.empty((0, 0)), np.empty(0)
+
+
 class Memory(Protocol):
-    """What is remembered of passes, so that the same work after an interruption need not be done again."""
+    """What is remembered of passes, so that the same work after an interruption need not be done again.
 
-    def recall(self) -> tuple[Matrix, Vector] | None:
-        """The answer of the next pass, if it is known."""
+    A pass has a key, which says what it was asked, so that no answer goes to another pass.
+    """
 
-    def begun(self) -> tuple[int, Matrix, Vector] | None:
-        """How many blocks of the next pass were summed, and their sums; None if there are none."""
+    def recall(self, key: str) -> tuple[Matrix, Vector] | None:
+        """The answer of the next pass, if it is known and has this key."""
 
-    def note(self, blocks: int, products: Matrix, sums: Vector) -> None:
+    def begun(self, key: str) -> tuple[int, Matrix, Vector] | None:
+        """How many blocks of the pass with this key were summed, and their sums; None if there are none."""
+
+    def note(self, key: str, blocks: int, products: Matrix, sums: Vector) -> None:
         """Keep the sums of the first blocks of a pass."""
 
-    def keep(self, products: Matrix, sums: Vector) -> None:
+    def keep(self, key: str, products: Matrix, sums: Vector) -> None:
         """Keep the answer of a pass."""
 
 
@@ -58,20 +69,32 @@ class BlockedRows:
 
     def sweep(self, V: Matrix, visit: Visit, widths: tuple[int, int]) -> tuple[Matrix, Vector]:
         """``K^T U`` and sums over blocks."""
-        memory = self.memory
-        known = None if memory is None else memory.recall()
-        if known is not None:
-            return known
-        begun = None if memory is None else memory.begun()
-        first, products, sums = begun or (0, np.zeros((self.shape[1], widths[0])), np.zeros(widths[1]))
+        memory, start = self.memory, (0, np.zeros((self.shape[1], widths[0])), np.zeros(widths[1]))
+        if memory is None:
+            return self._summed(V, visit, widths, start, lambda *sums: None)
+        key = hashlib.sha256(repr((V.shape, widths, self.in_single)).encode() + V.tobytes()).hexdigest()
+        known = memory.recall(key)
+        if known is None:
+            try:
+                known = self._summed(V, visit, widths, memory.begun(key) or start, partial(memory.note, key))
+            except NumericalError:
+                memory.keep(key, *_ERROR)
+                raise
+            memory.keep(key, *known)
+        if not len(known[0]):
+            raise NumericalError("kernel values are out of range; scale the columns of X.")
+        return known
+
+    def _summed(
+        self, V: Matrix, visit: Visit, widths: tuple[int, int], start: tuple[int, Matrix, Vector], note: Note
+    ) -> tuple[Matrix, Vector]:
+        """Add the sums of further blocks to those of the first ones."""
+        first, products, sums = start
         for number, rows in enumerate(self.read(first), first + 1):
             part = (rows.single() or rows) if self.in_single else rows
             found = part.sweep(V, visit, widths)
             products, sums = products + found[0], sums + found[1]
-            if memory is not None:
-                memory.note(number, products, sums)
-        if memory is not None:
-            memory.keep(products, sums)
+            note(number, products, sums)
         return products, sums
 
     def single(self) -> BlockedRows:

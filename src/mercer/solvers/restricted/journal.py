@@ -44,16 +44,17 @@ class Journal:
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "run.checkpoint"
-    >>> Journal(path, "a fit").keep(np.ones((2, 1)), np.zeros(1))
+    >>> Journal(path, "a fit").keep("first", np.ones((2, 1)), np.zeros(1))
     >>> again = Journal(path, "a fit")
-    >>> again.recall()[0].ravel().tolist(), again.recall()
+    >>> again.recall("first")[0].ravel().tolist(), again.recall("second")
     ([1.0, 1.0], None)
     """
 
     def __init__(self, path: str | Path, identity: str) -> None:
         self.path, self.identity = Path(path), identity
         self._answers: list[tuple[Matrix, Vector]] = []
-        self._partial: tuple[int, Matrix, Vector] | None = None
+        self._keys: list[str] = []
+        self._partial: tuple[str, int, Matrix, Vector] | None = None
         self._next, self._written = 0, time.monotonic()
         if self.path.exists():
             self._load()
@@ -63,27 +64,30 @@ class Journal:
         """How many passes are known."""
         return len(self._answers)
 
-    def recall(self) -> tuple[Matrix, Vector] | None:
-        """The answer of the next pass, if it is known."""
-        if self._next >= len(self._answers):
+    def recall(self, key: str) -> tuple[Matrix, Vector] | None:
+        """The answer of the next pass, if it is known and has this key."""
+        if self._next >= len(self._answers) or self._keys[self._next] != key:
             return None
         self._next += 1
         products, sums = self._answers[self._next - 1]
         return products.copy(), sums.copy()
 
-    def begun(self) -> tuple[int, Matrix, Vector] | None:
-        """How many blocks of the next pass were summed, and their sums."""
-        partial, self._partial = self._partial, None
+    def begun(self, key: str) -> tuple[int, Matrix, Vector] | None:
+        """How many blocks of the pass with this key were summed, and their sums."""
+        if self._partial is None or self._partial[0] != key:
+            return None
+        partial, self._partial = self._partial[1:], None
         return partial
 
-    def note(self, blocks: int, products: Matrix, sums: Vector) -> None:
+    def note(self, key: str, blocks: int, products: Matrix, sums: Vector) -> None:
         """Keep the sums of the first blocks of a pass, if the last ones were written some seconds ago."""
         if time.monotonic() - self._written >= _EVERY:
-            self._write((blocks, products, sums))
+            self._write((key, blocks, products, sums))
 
-    def keep(self, products: Matrix, sums: Vector) -> None:
-        """Keep the answer of a pass."""
-        self._answers.append((products.copy(), sums.copy()))
+    def keep(self, key: str, products: Matrix, sums: Vector) -> None:
+        """Keep the answer of a pass; answers that were known and not asked for belong to other steps, and go."""
+        self._keys = [*self._keys[: self._next], key]
+        self._answers = [*self._answers[: self._next], (products.copy(), sums.copy())]
         self._next = len(self._answers)
         self._write(None)
 
@@ -91,15 +95,15 @@ class Journal:
         """Remove the file, when the work is done."""
         self.path.unlink(missing_ok=True)
 
-    def _write(self, partial: tuple[int, Matrix, Vector] | None) -> None:
+    def _write(self, partial: tuple[str, int, Matrix, Vector] | None) -> None:
         header: dict[str, Any] = {
             "kind": _KIND,
             "version": _VERSION,
             "identity": self.identity,
-            "answers": len(self._answers),
-            "blocks": 0 if partial is None else partial[0],
+            "answers": self._keys,
+            "begun": None if partial is None else partial[:2],
         }
-        pairs = self._answers if partial is None else [*self._answers, partial[1:]]
+        pairs = self._answers if partial is None else [*self._answers, partial[2:]]
         header["checksum"] = _checksum(header, pairs)
         arrays: dict[str, Any] = {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)}
         for number, (products, sums) in enumerate(pairs):
@@ -119,14 +123,14 @@ class Journal:
                         f"{self.path} is the checkpoint of another fit: its data, kernel, landmarks or parameters are "
                         "not those of this one. Choose another file, or remove it."
                     )
-                pairs = [_pair(stored, number) for number in range(int(header["answers"]))]
-                blocks = int(header["blocks"])
-                partial = [_pair(stored, len(pairs))] if blocks else []
+                keys, begun = header["answers"], header["begun"]
+                pairs = [_pair(stored, number) for number in range(len(keys))]
+                partial = [] if begun is None else [_pair(stored, len(pairs))]
                 # A damaged archive may be read without an error.
                 if header.pop("checksum") != _checksum(header, [*pairs, *partial]):
                     raise ValueError("its checksum is not that of its contents")
-                self._partial = (blocks, *partial[0]) if blocks else None
-                self._answers = pairs
+                self._keys, self._answers = keys, pairs
+                self._partial = None if begun is None else (*begun, *partial[0])
         except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
             raise DataError(
                 f"{self.path} cannot be read as a checkpoint ({error}); choose another file, or remove it."

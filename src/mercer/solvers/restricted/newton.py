@@ -29,7 +29,7 @@ _ARMIJO = 1e-4
 _SHORTER = np.concatenate([np.arange(19, 1, -1) / 20, 0.1 * 0.4 ** np.arange(20)])
 # Differences of this share of the objective are rounding.
 _ROUNDING = 1e-12
-# Steps at one envelope of the loss; the gap that it leaves is then reduced by the next one.
+# The next envelope is due when the gradient contributes less than this share of the gap.
 _SHARE = 0.5
 # So many envelopes may win nothing.
 _STALLS = 8
