@@ -2,6 +2,7 @@
 
 ``landmarks``: randomly pivoted Cholesky, with many pivots at once and one at a time.
 ``estimate``: the seconds that :func:`mercer.estimate` predicts, and those of the fits.
+``bounds``, ``bounds_cost``: certificates of fits over landmarks for all rows, see ``scale_bounds.py``.
 The others are fits to many rows: see ``scale_fits.py``.
 """
 
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+import scale_bounds
 import scale_fits
 from harness import Row, in_turn
 from mercer import SVC, KernelLogisticRegression, KernelPCA, KernelRidge, estimate
@@ -106,4 +108,4 @@ def predicted() -> list[Row]:
     return rows
 
 
-PARTS = {"landmarks": landmarks, "estimate": predicted, **scale_fits.PARTS}
+PARTS = {"landmarks": landmarks, "estimate": predicted, **scale_fits.PARTS, **scale_bounds.PARTS}

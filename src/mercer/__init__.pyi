@@ -17,6 +17,7 @@ from mercer import validity as validity
 from mercer._errors import InfeasibleError as InfeasibleError
 from mercer._errors import MercerError as MercerError
 from mercer.certification import certify as certify
+from mercer.certification import certify_landmarks as certify_landmarks
 from mercer.costs.estimate import estimate as estimate
 from mercer.data.blocks.blocks import Blocks as Blocks
 from mercer.data.blocks.sink import write_blocks as write_blocks

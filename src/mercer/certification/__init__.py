@@ -7,5 +7,7 @@ True
 """
 
 from mercer.certification.certify import certify
+from mercer.certification.landmark_certificate import LandmarkCertificate
+from mercer.certification.over_landmarks import certify_landmarks
 
-__all__ = ["certify"]
+__all__ = ["LandmarkCertificate", "certify", "certify_landmarks"]

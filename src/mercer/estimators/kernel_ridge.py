@@ -577,7 +577,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         if self.is_on_landmarks:
             raise ParameterError(
                 "paths along alpha and certificates of given coefficients are of all rows; pass approximation=None, or "
-                "fit a model for each alpha."
+                "fit a model for each alpha and use mercer.certify_landmarks."
             )
         X, y = self._check_X_and_numbers(X, y, several=True)
         require_squares(y)

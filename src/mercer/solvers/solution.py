@@ -40,6 +40,10 @@ class Status(Enum):
         "Pass X as float64, loosen tol, lower C, or scale the columns of X."
     )
     given = "The coefficients were given, and no problem was solved: only the gap measures their accuracy."
+    probable = (
+        "The dual objective was estimated from a sample of the rows: the gap is the upper end of a confidence "
+        "interval, and no proof."
+    )
 
 
 # What the optimality conditions are, in words, by the names that solvers give to their violations.

@@ -18,6 +18,7 @@ STOPPED = (Status.stalled, Status.iteration_limit)
 # From the best to the worst.
 _ENDINGS = (
     Status.given,
+    Status.probable,
     Status.converged,
     Status.direct,
     Status.jittered,

@@ -1,0 +1,110 @@
+"""Certificates of fits over landmarks for the problem of all rows: whether they hold, how loose they are, and cost."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from harness import Row, in_turn
+from mercer import SVC, KernelLogisticRegression, KernelRidge, certify_landmarks
+from mercer.gram import Gram
+from mercer.kernels import RBF, Matern
+
+_ROWS, _PROBLEMS = 2000, 20
+_MANY = 20_000
+_MOST = 1.2
+
+
+def _learners(number: int, random: np.random.Generator) -> dict[str, tuple[Any, Any]]:
+    """Learners over landmarks, and the same for all rows."""
+    d = int(random.integers(1, 9))
+    kernel: Any = (RBF, Matern)[number % 2](float(np.sqrt(d) * 10.0 ** random.uniform(-0.5, 0.5)))
+    few = {"approximation": "nystroem", "n_landmarks": int(10.0 ** random.uniform(1.3, 2.7)), "random_state": 0}
+    alpha, cost = 10.0 ** random.uniform(-2, 1), 10.0 ** random.uniform(-1, 1.5)
+    makers: dict[str, Callable[..., Any]] = {
+        "KernelRidge": lambda **options: KernelRidge(alpha, kernel=kernel, **options),
+        "KernelLogisticRegression": lambda **options: KernelLogisticRegression(C=cost, kernel=kernel, **options),
+        "SVC": lambda **options: SVC(C=cost, kernel=kernel, **options),
+    }
+    exact: dict[str, dict[str, Any]] = {
+        "KernelRidge": {},
+        "KernelLogisticRegression": {"tol": 1e-6},
+        "SVC": {"tol": 1e-5},
+    }
+    return {name: (make(**few), make(**exact[name])) for name, make in makers.items()} | {"d": (d, d)}
+
+
+def bounds() -> list[Row]:
+    """Bounds beside the exact solutions."""
+    looseness: dict[str, list[float]] = {}
+    share: dict[str, list[float]] = {}
+    violated: dict[str, int] = {}
+    for number in range(_PROBLEMS):
+        random = np.random.default_rng(number)
+        learners = _learners(number, random)
+        d = learners.pop("d")[0]
+        X, new = random.normal(size=(_ROWS, d)), random.normal(size=(200, d))
+        y = np.sin(2 * X).sum(axis=1) / np.sqrt(d) + 10.0 ** random.uniform(-1.5, 0.5) * random.normal(size=_ROWS)
+        for name, (model, full) in learners.items():
+            targets, ask = (y, "predict") if name == "KernelRidge" else (y > 0, "decision_function")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model.fit(X, targets)
+                full.fit(X, targets)
+            certificate = certify_landmarks(model, X, targets)
+            far = np.abs(getattr(model, ask)(new) - getattr(full, ask)(new))
+            limit = certificate.prediction_bound(new)
+            gained = certificate.primal - full.certificate_.primal
+            wrong = (far > limit).any() or certificate.gap < gained - 1e-7 * certificate.primal
+            violated[name] = violated.get(name, 0) + int(wrong)
+            looseness.setdefault(name, []).append(certificate.gap / max(gained, 1e-300))
+            share.setdefault(name, []).append(float(np.median(limit / np.maximum(far, 1e-300))))
+    rows = []
+    for name in violated:
+        gaps, limits = np.quantile(looseness[name], [0.5, 0.9]), np.quantile(share[name], [0.5, 0.9])
+        note = (
+            f"{violated[name]} violated; gap by what all rows gain: median {gaps[0]:.2f}, 90 % below {gaps[1]:.3g}; "
+            f"bound of a prediction by its difference: {limits[0]:.3g}, {limits[1]:.3g}"
+        )
+        case = f"{name}, {_PROBLEMS} problems of {_ROWS:,} rows"
+        rows.append(Row(case, "the exact solution", None, None, "none violated", violated[name] == 0, note))
+    return rows
+
+
+def cost() -> list[Row]:
+    """The certificate of all pairs, and of 500 rows, beside one product with the kernel matrix."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(_MANY, 10))
+    y = np.sin(X).sum(axis=1) + 0.3 * random.normal(size=_MANY)
+    kernel, rows = RBF(3.0), []
+    few = {"approximation": "nystroem", "n_landmarks": 500, "random_state": 0}
+    models: dict[str, tuple[Any, Any]] = {
+        "KernelRidge": (KernelRidge(1.0, kernel=kernel, **few), y),
+        "KernelLogisticRegression": (KernelLogisticRegression(kernel=kernel, **few), y > 0),
+        "SVC": (SVC(kernel=kernel, **few), y > 0),
+    }
+    vector = random.normal(size=(_MANY, 1))
+    for name, (model, targets) in models.items():
+        model.fit(X, targets)
+        contenders: dict[str, Callable[[], object]] = {
+            "ours": lambda model=model, targets=targets: certify_landmarks(model, X, targets),
+            "some": lambda model=model, targets=targets: certify_landmarks(model, X, targets, rows=500),
+            "peer": lambda: Gram(kernel, X) @ vector,
+        }
+        times = in_turn(contenders, 3)
+        part = certify_landmarks(model, X, targets, rows=500)
+        whole = certify_landmarks(model, X, targets)
+        note = (
+            f"{times['ours'] / times['peer']:.2f} passes; of 500 rows {times['some'] / times['peer']:.2f}, with a gap "
+            f"of {part.gap_interval[0]:.3g} to {part.gap_interval[1]:.3g} for {whole.gap:.3g}"
+        )
+        case = f"{name}, {_MANY:,} rows, d = 10, 500 landmarks"
+        met = times["ours"] <= _MOST * times["peer"]
+        rows.append(Row(case, "one product with K", times["ours"], times["peer"], f"<= {_MOST:g} passes", met, note))
+    return rows
+
+
+PARTS = {"bounds": bounds, "bounds_cost": cost}

@@ -1,0 +1,71 @@
+"""What is found of a fit over landmarks beside the problem of all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._types import Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """What is found for one problem.
+
+    Parameters
+    ----------
+    primal : float
+        The objective of the function.
+    gaps : tuple of two floats
+        An interval of its gap.
+    distance : float
+        A bound of the distance in the space of the kernel, the largest one of several functions.
+    bound : callable
+        From new rows to bounds of the predictions.
+    evaluated, rows : int
+        Of how many rows the kernel values with all others were evaluated, and how many there are.
+    rows_error : float
+        A bound of the root mean square error at the rows.
+    """
+
+    primal: float
+    gaps: tuple[float, float]
+    distance: float
+    bound: Callable[[Any], Matrix]
+    evaluated: int
+    rows: int
+    rows_error: float = np.inf
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether all pairs of rows were evaluated."""
+        return self.evaluated >= self.rows
+
+    @property
+    def storage(self) -> str:
+        """What the certificate says of the kernel matrix."""
+        n = self.rows
+        part = f"all pairs of {n:,} rows" if self.is_proven else f"the pairs of {self.evaluated:,} of {n:,} rows"
+        return f"evaluated for {part}, and not stored"
+
+
+def joined(parts: Sequence[Finding]) -> Finding:
+    """Several problems as one: sums of objectives, and a column of bounds for each."""
+    if len(parts) == 1:
+        return parts[0]
+
+    def bound(X: Any) -> Matrix:
+        return np.column_stack([part.bound(X) for part in parts])
+
+    low, high = (float(sum(part.gaps[end] for part in parts)) for end in (0, 1))
+    return Finding(
+        sum(part.primal for part in parts),
+        (low, high),
+        max(part.distance for part in parts),
+        bound,
+        sum(part.evaluated for part in parts),
+        sum(part.rows for part in parts),
+    )

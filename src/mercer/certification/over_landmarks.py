@@ -1,0 +1,207 @@
+"""The entry point for certificates of fits over landmarks for the problem of all rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._errors import DataError, ParameterError
+from mercer._types import AnyArray, Positions, RowsLike, Vector
+from mercer.certification.finding import Finding, joined
+from mercer.certification.landmark_certificate import LandmarkCertificate
+from mercer.certification.of_landmark_hinge import of_hinge
+from mercer.certification.of_landmark_losses import of_logistic, of_ridge
+from mercer.certification.rows_of_fit import RowsOfFit, rows_like_those_of_the_fit
+from mercer.data.seeds import generator
+from mercer.engine import memory, threads
+from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression
+from mercer.estimators.kernel_ridge import KernelRidge
+from mercer.estimators.shared.labels import check_labels
+from mercer.estimators.shared.targets import check_numbers
+from mercer.estimators.shared.weights import check_sample_weight
+from mercer.estimators.svc import SVC
+from mercer.kernels.parameters import whole
+from mercer.solvers.restricted.exact import RowSample
+from mercer.solvers.solution import Status
+
+# An interval from fewer rows says nothing.
+_FEWEST = 10
+
+
+def certify_landmarks(
+    model: Any,
+    X: RowsLike,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    rows: int | None = None,
+    confidence: float = 0.95,
+    random_state: Any = 0,
+) -> LandmarkCertificate:
+    r"""Certify how far a fit over landmarks is from the exact one, without computing the latter.
+
+    The certificate of the fit itself is for functions over its landmarks. This one is for functions over all rows: the
+    slopes of the losses at the function make a solution of the dual problem, whose objective takes one pass over all
+    pairs of rows, :math:`n^2 / 2` kernel values, and no memory for them. The least objective of all functions is
+    between ``dual`` and ``primal``, and predictions are within ``prediction_bound`` of those of the exact learner.
+
+    Parameters
+    ----------
+    model : KernelRidge, KernelLogisticRegression or SVC
+        Fitted with ``approximation="nystroem"``.
+    X : array-like or sparse matrix of shape (n, d), or other rows
+        Those of the fit.
+    y : array-like of shape (n,) or (n, n_targets)
+        The targets or labels of the fit.
+    sample_weight : array-like of shape (n,), optional
+        The weights of the fit.
+    rows : int, optional
+        Of how many rows, drawn at random, the pairs with all others are evaluated; at least 10. The dual objective is
+        then estimated, and the status is ``probable``. None for all rows.
+    confidence : float, default=0.95
+        With ``rows``: that of the interval of the gap.
+    random_state : int, RandomState or None, default=0
+        With ``rows``: the seed.
+
+    Returns
+    -------
+    LandmarkCertificate
+        Its method ``prediction_bound`` has error bars for new rows.
+
+    Raises
+    ------
+    TypeError
+        If this learner has no such certificate.
+    ParameterError
+        If the fit was not over landmarks, or a parameter is out of its range.
+    DataError
+        If the data cannot be used, or have other columns or labels than those of the fit.
+
+    References
+    ----------
+    S. Boyd and L. Vandenberghe, "Convex Optimization" (2004), sections 5.5.1 and 9.1.2.
+
+    Examples
+    --------
+    >>> from mercer import KernelRidge, certify_landmarks
+    >>> from mercer.kernels import RBF
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 1))
+    >>> y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=300)
+    >>> model = KernelRidge(0.1, kernel=RBF(1.0), approximation="nystroem", n_landmarks=12, random_state=0).fit(X, y)
+    >>> certificate = certify_landmarks(model, X, y)
+    >>> certificate.relative_gap < 0.01, certificate.confidence
+    (True, 1.0)
+    >>> exact = KernelRidge(0.1, kernel=RBF(1.0)).fit(X, y)
+    >>> new = np.linspace(-2, 2, 9)[:, None]
+    >>> bool((abs(model.predict(new) - exact.predict(new)) <= certificate.prediction_bound(new)).all())
+    True
+    """
+    start_time = time.perf_counter()
+    kind = next((kind for kind in _FINDINGS if isinstance(model, kind)), None)
+    if kind is None:
+        names = ", ".join(kind.__name__ for kind in _FINDINGS)
+        raise TypeError(f"certify_landmarks takes {names}, but got {model!r}.")
+    check_is_fitted(model)
+    if not hasattr(model, "landmark_indices_"):
+        raise ParameterError(
+            f"{model!r} was not fitted over landmarks; certificate_ is that of all rows, and mercer.certify takes "
+            "coefficients of all rows."
+        )
+    sample = _sample(rows, confidence, random_state)
+    with memory.track() as account, threads.workers(model.n_jobs), threads.one_blas_thread():
+        checked = rows_like_those_of_the_fit(model, X)
+        weight = check_sample_weight(sample_weight, checked)
+        used = np.flatnonzero(weight)
+        part = checked if len(used) == checked.shape[0] else checked[used]
+        found = _FINDINGS[kind](model, part, checked, y, weight[used], used, sample)
+    gap = found.gaps[1]
+    return LandmarkCertificate(
+        primal=found.primal,
+        dual=found.primal - gap,
+        kkt_violation=found.distance,
+        iterations=0,
+        seconds=time.perf_counter() - start_time,
+        peak_bytes=account.peak,
+        status=Status.given if found.is_proven else Status.probable,
+        violations={"distance": found.distance},
+        storage=found.storage,
+        gap_interval=found.gaps,
+        confidence=1.0 if found.is_proven else float(confidence),
+        rows_error=found.rows_error,
+        _at=found.bound,
+    )
+
+
+def _sample(rows: Any, confidence: Any, random_state: Any) -> RowSample | None:
+    if rows is None:
+        return None
+    count = whole("certify_landmarks", "rows", rows, f"a whole number of at least {_FEWEST}, or None", _FEWEST)
+    if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
+        raise ParameterError(f"confidence must be a number between 0 and 1, but is {confidence!r}.")
+    return RowSample(count, float(confidence), generator(random_state))
+
+
+def _ridge(
+    model: Any, part: Any, checked: Any, y: Any, weight: Vector, used: Positions, sample: RowSample | None
+) -> Finding:
+    numbers = check_numbers(model, y, checked, several=True)
+    targets = numbers.reshape(len(numbers), -1)[used]
+    coefficients = model.dual_coef_.reshape(len(model.dual_coef_), -1)
+    if targets.shape[1] != coefficients.shape[1]:
+        raise DataError(
+            f"y has {targets.shape[1]} targets, but the fit had {coefficients.shape[1]}; pass the targets of the fit."
+        )
+    state = RowsOfFit(model, part, model.X_fit_, coefficients, sample)
+    alphas = np.broadcast_to(np.asarray(model.alpha_, dtype=np.float64), targets.shape[1])
+    return of_ridge(state, targets, weight, alphas)
+
+
+def _logistic(
+    model: Any, part: Any, checked: Any, y: Any, weight: Vector, used: Positions, sample: RowSample | None
+) -> Finding:
+    codes = _codes(model, check_labels(type(model).__name__, y, checked.shape[0])[used])
+    state = RowsOfFit(model, part, model.X_fit_, np.ascontiguousarray(model.dual_coef_.T), sample)
+    cost = float(model.C) * weight * model.class_weight_[codes]
+    counts = cost > 0
+    if not counts.all():
+        state = RowsOfFit(model, part[counts], model.X_fit_, state.coefficients, sample)
+        codes, cost = codes[counts], cost[counts]
+    k, intercept = len(model.classes_), bool(model.fit_intercept)
+    return of_logistic(state, codes, cost, k, model.intercept_, intercept=intercept)
+
+
+def _hinge(
+    model: Any, part: Any, checked: Any, y: Any, weight: Vector, used: Positions, sample: RowSample | None
+) -> Finding:
+    codes = _codes(model, check_labels(type(model).__name__, y, checked.shape[0])[used])
+    costs, k = float(model.C) * weight * model.class_weight_[codes], len(model.classes_)
+    parts = []
+    for number, (i, j) in enumerate(combinations(range(k), 2)):
+        chosen = np.flatnonzero(((codes == i) | (codes == j)) & (costs > 0))
+        # As in a fit, positive stands for the second of two classes, and for the first of a pair of several.
+        signs = np.where(codes[chosen] == (j if k == 2 else i), 1.0, -1.0)
+        state = RowsOfFit(model, part[chosen], model.support_vectors_, model.dual_coef_[[number]].T.copy(), sample)
+        offset = float(model.intercept_[number])
+        parts.append(of_hinge(state, signs, costs[chosen], offset, intercept=bool(model.fit_intercept)))
+    return joined(parts)
+
+
+def _codes(model: Any, labels: AnyArray) -> Positions:
+    """The numbers of the classes of labels."""
+    codes = np.minimum(np.searchsorted(model.classes_, labels), len(model.classes_) - 1)
+    strange = np.flatnonzero(model.classes_[codes] != labels)
+    if len(strange):
+        raise DataError(
+            f"y has the label {labels[strange].tolist()[0]!r}, which the fit did not see; pass the labels of the fit."
+        )
+    return codes
+
+
+_FINDINGS: dict[type, Callable[..., Finding]] = {KernelRidge: _ridge, KernelLogisticRegression: _logistic, SVC: _hinge}

@@ -1,0 +1,282 @@
+"""Certificates of fits over landmarks for the problem of all rows, beside the exact learners."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from mercer import SVC, KernelLogisticRegression, KernelPCA, KernelRidge, certify, certify_landmarks, config
+from mercer._errors import DataError, MemoryBudgetError, ParameterError
+from mercer.certification import LandmarkCertificate
+from mercer.kernels import RBF, Linear, Matern, Spectrum
+from mercer.solvers.solution import Status
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(200, 3))
+Y = np.sin(2 * X).sum(axis=1) + 0.1 * RNG.normal(size=200)
+LABELS = np.where(Y > 0, "yes", "no")
+NEW = RNG.normal(size=(40, 3))
+
+
+def ridge(alpha: Any = 0.1, **options: Any) -> KernelRidge:
+    defaults = {"kernel": RBF(1.5), "approximation": "nystroem", "n_landmarks": 30, "random_state": 0}
+    return KernelRidge(alpha, **{**defaults, **options})
+
+
+def exact(model: Any) -> Any:
+    """The same learner without landmarks."""
+    tol = {} if isinstance(model, KernelRidge) else {"tol": 1e-8}
+    return type(model)(**{**model.get_params(deep=False), **tol, "approximation": None})
+
+
+def kernels(number: int, random: np.random.Generator) -> Any:
+    return [RBF(10.0 ** random.uniform(-1, 1)), Matern(1.0), Linear()][number % 3]
+
+
+def weights_of(number: int, n: int, random: np.random.Generator) -> np.ndarray | None:
+    return np.maximum(random.integers(-1, 3, n), [1.0] + [0.0] * (n - 1)) if number % 2 else None
+
+
+def random_ridge(number: int) -> None:
+    """One problem of random size, scale and kernel: no bound is violated."""
+    random = np.random.default_rng(number)
+    n, m, d = int(random.integers(1, 250)), int(random.integers(1, 80)), int(random.integers(1, 6))
+    rows = random.normal(size=(n, d)) * 10.0 ** random.uniform(-1, 1)
+    if number % 5 == 0:
+        rows[: n // 2] = rows[0]
+    targets = np.stack([np.sin(rows.sum(axis=1)), random.normal(size=n)], axis=1) * 10.0 ** random.uniform(-3, 3)
+    alpha = 10.0 ** random.uniform(-4, 2)
+    model = ridge(
+        [alpha, 2 * alpha] if number % 4 == 0 else alpha,
+        kernel=kernels(number, random),
+        n_landmarks=m,
+        landmarks=["rpcholesky", "uniform", "kmeans"][number % 3],
+    )
+    weight = weights_of(number, n, random)
+    model.fit(rows, targets, weight)
+    full = exact(model).fit(rows, targets, weight)
+    certificate = certify_landmarks(model, rows, targets, sample_weight=weight)
+    new = np.vstack([rows[:30], random.normal(size=(30, d)) * rows.std()])
+    assert (np.abs(model.predict(new) - full.predict(new)) <= certificate.prediction_bound(new)).all()
+    gained = model.certificate_.primal - full.certificate_.primal
+    assert certificate.gap >= gained - 1e-9 * certificate.primal
+    own = np.ones(n) if weight is None else weight
+    squares = own @ (model.predict(rows) - full.predict(rows)) ** 2 / own.sum()
+    assert np.sqrt(squares.max()) <= certificate.rows_error
+
+
+def classes_of(number: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Rows of two or three classes that overlap, and weights."""
+    n = int(random.integers(8, 200))
+    rows = random.normal(size=(n, int(random.integers(1, 5))))
+    k = 2 if number % 3 else 3
+    labels = np.digitize(rows[:, 0] + 0.5 * random.normal(size=n), [0.0] if k == 2 else [-0.4, 0.4])
+    labels[:k] = np.arange(k)
+    weight = weights_of(number, n, random)
+    if weight is not None:
+        weight[:k] = 1.0
+    return rows, labels, weight
+
+
+def random_hinge(number: int) -> None:
+    """The same for support vectors, and pairs of classes."""
+    random = np.random.default_rng(number)
+    rows, labels, weight = classes_of(number, random)
+    model: Any = SVC(
+        C=10.0 ** random.uniform(-2, 2),
+        kernel=kernels(number, random),
+        approximation="nystroem",
+        n_landmarks=int(random.integers(1, 60)),
+        random_state=0,
+        fit_intercept=bool(number % 4),
+        decision_function_shape="ovo",
+    )
+    model.fit(rows, labels, weight)
+    full = exact(model).fit(rows, labels, weight)
+    certificate = certify_landmarks(model, rows, labels, sample_weight=weight)
+    assert certificate.gap >= certificate.primal - full.certificate_.primal - 1e-7 * certificate.primal
+    new = np.vstack([rows[:30], random.normal(size=(30, rows.shape[1]))])
+    far = np.abs(model.decision_function(new) - full.decision_function(new))
+    assert (far <= certificate.prediction_bound(new)).all()
+
+
+def random_logistic(number: int) -> None:
+    """The same for two or three classes."""
+    random = np.random.default_rng(number)
+    rows, labels, weight = classes_of(number, random)
+    model: Any = KernelLogisticRegression(
+        C=10.0 ** random.uniform(-2, 2),
+        kernel=kernels(number, random),
+        approximation="nystroem",
+        n_landmarks=int(random.integers(1, 60)),
+        random_state=0,
+        fit_intercept=bool(number % 4),
+        tol=1e-6,
+    )
+    model.fit(rows, labels, weight)
+    full = exact(model).fit(rows, labels, weight)
+    certificate = certify_landmarks(model, rows, labels, sample_weight=weight)
+    assert certificate.gap >= certificate.primal - full.certificate_.primal - 1e-9 * certificate.primal
+    if len(model.classes_) == 2 or not model.fit_intercept:
+        new = np.vstack([rows[:30], random.normal(size=(30, rows.shape[1]))])
+        far = np.abs(model.decision_function(new) - full.decision_function(new))
+        assert (far <= certificate.prediction_bound(new)).all()
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_no_bound_is_violated(number: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        random_ridge(number)
+        random_logistic(number)
+        random_hinge(number)
+
+
+@pytest.mark.slow
+def test_no_bound_is_violated_in_many_problems() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number in range(12, 212):
+            random_ridge(number)
+            random_logistic(number)
+            random_hinge(number)
+
+
+def test_it_is_the_duality_gap_of_the_exact_problem() -> None:
+    weight = RNG.uniform(0.5, 2.0, 200)
+    model = ridge(0.3).fit(X, Y, weight)
+    f, K = model.predict(X), RBF(1.5)(X)
+    primal = weight @ (Y - f) ** 2 + 0.3 * model.norm_[0] ** 2
+    c = weight * (Y - f) / 0.3
+    square = c @ K @ c + 0.3 * c @ (c / weight)
+    certificate = certify_landmarks(model, X, Y, sample_weight=weight)
+    assert certificate.primal == pytest.approx(primal, rel=1e-9)
+    best = max(0.3 * (2 * t * c @ Y - t * t * square) for t in np.linspace(0, 2, 2001))
+    assert certificate.dual == pytest.approx(best, rel=1e-6)
+    assert certificate.status is Status.given and certificate.gap_interval[1] == pytest.approx(certificate.gap)
+    # It is not far above what the exact learner gains.
+    gained = primal - exact(model).fit(X, Y, weight).certificate_.primal
+    assert gained <= certificate.gap < 2 * gained
+
+
+def test_with_all_rows_as_landmarks_nothing_can_be_gained() -> None:
+    certificate = certify_landmarks(ridge(landmarks=X, tol=1e-12).fit(X, Y), X, Y)
+    assert certificate.relative_gap < 1e-9 and certificate.prediction_bound(NEW).max() < 1e-3
+    model = KernelLogisticRegression(kernel=RBF(1.5), approximation="nystroem", landmarks=X, tol=1e-8)
+    assert certify_landmarks(model.fit(X, LABELS), X, LABELS).relative_gap < 1e-7
+
+
+def test_multipliers_next_to_the_margin_make_the_gap_small() -> None:
+    model = SVC(C=5.0, kernel=RBF(1.5), approximation="nystroem", n_landmarks=40, random_state=0, tol=1e-5)
+    model.fit(X, LABELS)
+    certificate = certify_landmarks(model, X, LABELS)
+    gained = certificate.primal - SVC(C=5.0, kernel=RBF(1.5), tol=1e-8).fit(X, LABELS).certificate_.primal
+    assert gained - 1e-9 <= certificate.gap < 1.3 * gained
+    # One class is within the margin as a whole: no multipliers of the other rows alone have the sum 0.
+    lone = np.where(np.arange(200) == 0, "a", "b")
+    few = SVC(C=0.01, kernel=RBF(1.5), approximation="nystroem", landmarks=X[1:2]).fit(X, lone)
+    full = SVC(C=0.01, kernel=RBF(1.5), tol=1e-8).fit(X, lone)
+    assert certify_landmarks(few, X, lone).gap >= few.certificate_.primal - full.certificate_.primal - 1e-12
+
+
+def test_more_landmarks_and_nearby_rows_have_smaller_bounds() -> None:
+    few, many = (certify_landmarks(ridge(n_landmarks=m).fit(X, Y), X, Y) for m in (20, 120))
+    assert many.gap < few.gap and (many.prediction_bound(NEW) < few.prediction_bound(NEW)).all()
+    assert many.prediction_bound(X).mean() < 0.9 * many.prediction_bound(NEW + 5.0).mean()
+
+
+def test_a_sample_of_the_rows_has_an_interval() -> None:
+    model = ridge(n_landmarks=40).fit(X, Y)
+    whole, covered = certify_landmarks(model, X, Y), 0
+    for seed in range(40):
+        part = certify_landmarks(model, X, Y, rows=40, confidence=0.9, random_state=seed)
+        low, high = part.gap_interval
+        covered += low <= whole.gap <= high
+        assert part.status is Status.probable and part.confidence == 0.9 and part.gap == pytest.approx(high)
+    assert covered >= 32
+    assert "no proof" in part.explain() and "rows=None" in part.explain()
+    assert certify_landmarks(model, X, Y, rows=200).status is Status.given
+
+
+def test_other_kinds_of_rows() -> None:
+    words = ["".join(RNG.choice(list("acgt"), 10)) for _ in range(60)]
+    y = np.array([word.count("ac") for word in words], dtype=float)
+    model = ridge(kernel=Spectrum(2), n_landmarks=10).fit(words, y)
+    full = exact(model).fit(words, y)
+    certificate = certify_landmarks(model, words, y)
+    assert (np.abs(model.predict(words) - full.predict(words)) <= certificate.prediction_bound(words)).all()
+    dense, sparse = (certify_landmarks(ridge(landmarks=X[:20]).fit(R, Y), R, Y) for R in (X, sp.csr_matrix(X)))
+    assert sparse.gap == pytest.approx(dense.gap, rel=1e-6)
+    single = ridge(landmarks=X[:20].astype(np.float32)).fit(X.astype(np.float32), Y)
+    assert certify_landmarks(single, X.astype(np.float32), Y).gap == pytest.approx(dense.gap, rel=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_scales_of_the_targets(scale: float) -> None:
+    one, other = (certify_landmarks(ridge(tol=1e-10).fit(X, Y * s), X, Y * s) for s in (1.0, scale))
+    assert other.gap == pytest.approx(one.gap * scale**2, rel=1e-6)
+    np.testing.assert_allclose(other.prediction_bound(NEW), one.prediction_bound(NEW) * scale, rtol=1e-5)
+
+
+def test_threads_do_not_change_the_bits() -> None:
+    model = ridge().fit(X, Y)
+    found = []
+    for jobs in (1, 2, 5):
+        with config(n_jobs=jobs):
+            certificate = certify_landmarks(model, X, Y)
+            found.append((certificate.gap, certificate.prediction_bound(NEW).tolist()))
+    assert found[0] == found[1] == found[2]
+
+
+def test_it_reads_like_any_certificate() -> None:
+    certificate = certify_landmarks(ridge().fit(X, Y), X, Y)
+    assert isinstance(certificate, LandmarkCertificate)
+    assert "n_landmarks" in certificate.explain() and "all pairs of 200 rows" in certificate.explain()
+    written = json.loads(json.dumps(certificate.as_dict()))
+    assert written["gap"] == certificate.gap and written["rows_error"] == certificate.rows_error
+
+
+def test_what_cannot_be_certified_is_said() -> None:
+    model = ridge().fit(X, Y)
+    with pytest.raises(TypeError, match="takes KernelRidge"):
+        certify_landmarks(KernelPCA(2).fit(X), X, Y)
+    with pytest.raises(ParameterError, match="not fitted over landmarks"):
+        certify_landmarks(KernelRidge().fit(X, Y), X, Y)
+    with pytest.raises(DataError, match="fitted on 3"):
+        certify_landmarks(model, X[:, :2], Y)
+    with pytest.raises(DataError, match="pass the targets of the fit"):
+        certify_landmarks(model, X, np.column_stack([Y, Y]))
+    with pytest.raises(DataError):
+        certify_landmarks(model, X, Y[:-1])
+    for options in ({"rows": 3}, {"rows": 20.5}, {"rows": 50, "confidence": 1.0}, {"rows": 50, "random_state": "a"}):
+        with pytest.raises(ParameterError, match=r"rows|confidence|random_state"):
+            certify_landmarks(model, X, Y, **options)
+    with pytest.raises(DataError, match="fitted on 3"):
+        certify_landmarks(model, X, Y).prediction_bound(X[:, :2])
+    with pytest.raises(ParameterError, match="certify_landmarks"):
+        certify(model, X, Y)
+
+
+def test_labels_and_offsets() -> None:
+    model = KernelLogisticRegression(kernel=RBF(1.5), approximation="nystroem", n_landmarks=30, random_state=0)
+    with pytest.raises(DataError, match="label 'maybe'"):
+        certify_landmarks(model.fit(X, LABELS), X, np.where(X[:, 0] > 2, "maybe", LABELS))
+    three = np.digitize(Y, [-1.0, 1.0])
+    certificate = certify_landmarks(model.fit(X, three), X, three)
+    assert 0 < certificate.relative_gap < 0.2
+    with pytest.raises(ParameterError, match="offsets of several classes"):
+        certificate.prediction_bound(NEW)
+
+
+def test_memory_is_that_of_the_landmarks() -> None:
+    many = RNG.normal(size=(3000, 3))
+    model = ridge(n_landmarks=20, landmarks="uniform").fit(many, many[:, 0])
+    with config(memory="8 MiB"):
+        assert certify_landmarks(model, many, many[:, 0]).gap >= 0
+    with config(memory="1 KiB"), pytest.raises(MemoryBudgetError):
+        certify_landmarks(model, many, many[:, 0])
