@@ -45,49 +45,50 @@ def test_every_command_shows_examples(capsys, monkeypatch, command):
     assert f"mercer {command}" in text.partition("Examples:")[2]
 
 
-def _loaded(arguments, cwd):
-    """The exit code, and which heavy packages were imported by then."""
+def _loaded(calls, cwd):
+    """Of each call: the exit code, and which heavy packages were imported by then, all in one process."""
     code = (
-        f"import sys; from mercer.cli import main; code = main({arguments!r}); "
-        f"sys.stderr.write('|' + ','.join(m for m in {_HEAVY!r} if m in sys.modules)); sys.exit(code)"
+        "import json, sys; from mercer.cli import main; ends = []\n"
+        f"for arguments in {calls!r}:\n"
+        f"    ends.append((main(arguments), [m for m in {_HEAVY!r} if m in sys.modules]))\n"
+        "sys.stderr.write('|' + json.dumps(ends))"
     )
     process = subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, timeout=60)
-    return process.returncode, process.stderr.rpartition("|")[2].split(",")
+    assert process.returncode == 0, process.stderr
+    return [tuple(end) for end in json.loads(process.stderr.rpartition("|")[2])]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["--version"],
-        ["samples"],
-        ["samples", "--json"],
-        ["fitt"],
-        ["fit"],
-        ["fit", "missing.csv"],
-        ["fit", "sample:irs"],
-        ["fit", "sample:iris", "--model", "svm"],
-        ["fit", "sample:iris", "--set", "C"],
-        ["fit", "sample:iris", "--set", "kernel=rbf"],
-        ["fit", "sample:iris", "--task", "ranking"],
-        ["fit", "sample:iris", "--normalize", "max"],
-        ["fit", "sample:iris", "--impute", "zero"],
-        ["fit", "sample:iris", "--test-size", "1"],
-        ["fit", "sample:iris", "--memory", "much"],
-        ["fit", "sample:iris", "--n-jobs", "0"],
-        ["fit", "sample:iris", "--out", "no/m.mercer"],
-        ["fit", "sample:iris", "--drop", "species", "-t", "species"],
-        ["predict", "missing.mercer", "sample:iris"],
-        ["evaluate", "other.txt", "sample:iris"],
-        ["inspect", "missing.mercer"],
-        ["inspect", "other.txt"],
-    ],
-)
-def test_mistakes_and_lists_load_no_numerical_package(tmp_path, arguments):
+LISTS = [[], ["--version"], ["samples"], ["samples", "--json"]]
+MISTAKES = [
+    ["fitt"],
+    ["fit"],
+    ["fit", "missing.csv"],
+    ["fit", "sample:irs"],
+    ["fit", "sample:iris", "--model", "svm"],
+    ["fit", "sample:iris", "--set", "C"],
+    ["fit", "sample:iris", "--set", "kernel=rbf"],
+    ["fit", "sample:iris", "--task", "ranking"],
+    ["fit", "sample:iris", "--normalize", "max"],
+    ["fit", "sample:iris", "--impute", "zero"],
+    ["fit", "sample:iris", "--test-size", "1"],
+    ["fit", "sample:iris", "--memory", "much"],
+    ["fit", "sample:iris", "--n-jobs", "0"],
+    ["fit", "sample:iris", "--out", "no/m.mercer"],
+    ["fit", "sample:iris", "--drop", "species", "-t", "species"],
+    ["predict", "missing.mercer", "sample:iris"],
+    ["evaluate", "other.txt", "sample:iris"],
+]
+
+
+def test_mistakes_and_lists_load_no_numerical_package(tmp_path):
     (tmp_path / "other.txt").write_text("this is a letter and not a model")
-    code, loaded = _loaded(arguments, tmp_path)
-    assert code == (0 if arguments in ([], ["--version"]) or arguments[0] == "samples" else 2)
-    assert loaded in ([""], ["numpy"] if arguments[:1] == ["inspect"] else [""])
+    expected = [(0, [])] * len(LISTS) + [(2, [])] * len(MISTAKES)
+    calls = [*LISTS, *MISTAKES]
+    for call, end, what in zip(calls, _loaded(calls, tmp_path), expected, strict=True):
+        assert end == what, call
+    # The lead of a model file is read without NumPy or with it alone.
+    for code, loaded in _loaded([["inspect", "missing.mercer"], ["inspect", "other.txt"]], tmp_path):
+        assert code == 2 and loaded in ([], ["numpy"])
 
 
 @pytest.fixture(scope="module")
@@ -99,8 +100,8 @@ def iris(tmp_path_factory):
 
 
 def test_a_model_is_inspected_without_the_classes_that_it_needs(iris):
-    assert _loaded(["inspect", "iris.mercer"], iris) == (0, ["numpy"])
-    assert _loaded(["inspect", "iris.mercer", "--json"], iris) == (0, ["numpy"])
+    calls = [["inspect", "iris.mercer"], ["inspect", "iris.mercer", "--json"]]
+    assert _loaded(calls, iris) == [(0, ["numpy"])] * 2
 
 
 def test_no_command_shows_the_help(tmp_path):
@@ -111,15 +112,6 @@ def test_no_command_shows_the_help(tmp_path):
 def test_version(tmp_path):
     process = _run("--version", cwd=tmp_path)
     assert process.returncode == 0 and process.stdout.startswith("mercer ")
-
-
-def test_from_data_to_predictions(tmp_path):
-    fitted = _run("fit", "sample:iris", "--model", "svc", "--json", cwd=tmp_path)
-    assert (fitted.returncode, len(fitted.stdout.splitlines())) == (0, 1)
-    assert json.loads(fitted.stdout)["scores"]["SVC"]["accuracy"] > 0.9
-    predicted = _run("predict", "iris.mercer", "sample:iris", cwd=tmp_path)
-    assert predicted.returncode == 0 and predicted.stdout.startswith("species\nsetosa\n")
-    assert predicted.stderr.splitlines()[-1] == "Predicting species of 150 rows by SVC ..."
 
 
 def test_a_terminal_without_unicode_is_no_error(tmp_path):
@@ -182,38 +174,41 @@ def test_the_next_command_can_be_pasted(capsys, tmp_path, monkeypatch, name):
     assert main(arguments) == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["fit", "sample:iris"], "Reading sample:iris ..."),
-        (["predict", "m.mercer", "sample:iris"], "Reading the model m.mercer and the rows of sample:iris ..."),
-        (["evaluate", "m.mercer", "sample:iris"], "Reading the model m.mercer and the rows of sample:iris ..."),
-        (["inspect", "m.mercer"], "Reading the model m.mercer ..."),
-    ],
-)
-@pytest.mark.parametrize("silence", [[], ["--json"]])
-def test_the_first_line_comes_before_anything_heavy_is_loaded(tmp_path, arguments, words, silence):
+def test_the_first_line_comes_before_anything_heavy_is_loaded(tmp_path):
     (tmp_path / "m.mercer").write_bytes(bytes(8) + PREFIX)
+    both = "Reading the model m.mercer and the rows of sample:iris ..."
+    words = {
+        ("fit", "sample:iris"): "Reading sample:iris ...",
+        ("predict", "m.mercer", "sample:iris"): both,
+        ("evaluate", "m.mercer", "sample:iris"): both,
+        ("inspect", "m.mercer"): "Reading the model m.mercer ...",
+    }
+    calls = [[*call, *silence] for call in words for silence in ([], ["--json"])]
     code = (
         "import sys; from mercer.cli import app, main\n"
         f"def work(module): print([m for m in {_HEAVY!r} if m in sys.modules]); sys.exit(0)\n"
-        f"app._work = work\nmain({[*arguments, *silence]!r})"
+        f"app._work = work\nfor call in {calls!r}:\n"
+        "    sys.stderr.write('> ')\n    try: main(call)\n    except SystemExit: sys.stderr.write('<')"
     )
     process = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert process.stdout == "[]\n"
-    assert process.stderr == ("" if silence else f"{words}\n")
+    assert process.stdout == "[]\n" * len(calls)
+    # With --json, nothing is said.
+    assert process.stderr == "".join(f"> {line}\n<> <" for line in words.values())
 
 
-def test_a_fit_loads_what_it_uses_and_leaves_the_packages_out_of_collections(tmp_path):
+def test_from_data_to_predictions_with_what_is_used_alone_and_out_of_collections(tmp_path):
     others = ("sklearn.cluster", "sklearn.gaussian_process", "mercer.solvers.gaussian", "mercer.estimators.kernel_pca")
     code = (
         "import gc, sys; from mercer.cli import main; code = main(['fit', 'sample:iris', '--model', 'svc', '--json'])\n"
         f"loaded = [m for m in {others!r} if m in sys.modules]\n"
         "print(loaded, gc.isenabled(), gc.get_freeze_count() > 100_000, file=sys.stderr); sys.exit(code)"
     )
-    process = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert (process.returncode, process.stderr) == (0, "[] True True\n")
-    assert main(["predict", str(tmp_path / "iris.mercer"), "sample:iris", "--quiet"]) == 0
+    fitted = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (fitted.returncode, fitted.stderr, len(fitted.stdout.splitlines())) == (0, "[] True True\n", 1)
+    assert json.loads(fitted.stdout)["scores"]["SVC"]["accuracy"] > 0.9
+    predicted = _run("predict", "iris.mercer", "sample:iris", cwd=tmp_path)
+    assert predicted.returncode == 0 and predicted.stdout.startswith("species\nsetosa\n")
+    assert predicted.stderr.splitlines()[-1] == "Predicting species of 150 rows by SVC ..."
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")

@@ -80,11 +80,12 @@ def test_the_next_file_removes_what_a_killed_process_left_and_nothing_else(tmp_p
 
 
 @needs_locks
-def test_a_model_that_is_saved_again_and_again_survives_every_kill(tmp_path):
+@pytest.mark.parametrize("kills", [2, pytest.param(6, marks=pytest.mark.slow)])
+def test_a_model_that_is_saved_again_and_again_survives_every_kill(tmp_path, kills):
     path = tmp_path / "model.mercer"
-    for number in range(4):
+    for number in range(kills):
         process = held(path, SAVER)
-        time.sleep(0.05 + 0.03 * number)
+        time.sleep(0.05 + 0.16 * number / kills)
         killed(process)
         values = mercer.load(path)[0]
         assert values.shape == (2_000_000,)

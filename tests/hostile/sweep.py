@@ -7,6 +7,7 @@ A case is drawn from a number, so that any case of the sweep can be run again al
 
 from __future__ import annotations
 
+import functools
 import sys
 import traceback
 import warnings
@@ -32,6 +33,7 @@ DOCUMENTED = (MercerError, TypeError, NotFittedError)
 KERNELS = ("rbf", "linear", "poly")
 
 
+@functools.cache
 def estimators() -> list[tuple[str, Any, bool]]:
     """Name, estimator and whether it classifies: those of the table, and each of these at its defaults."""
     classes: dict[str, tuple[str, Any, bool]] = {}

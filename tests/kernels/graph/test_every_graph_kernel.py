@@ -120,7 +120,8 @@ _NAMES = [repr(kernel) for kernel, _ in NAIVE]
 @given(X=st.lists(graphs(), min_size=1, max_size=4))
 @settings(max_examples=40, deadline=None)
 def test_counts_what_a_naive_program_counts(kernel: Any, counts: Callable[[Graph], Counts], X: list[Graph]) -> None:
-    naive = [[common(counts(g), counts(h)) for h in X] for g in X]
+    each = [counts(graph) for graph in X]
+    naive = [[common(one, other) for other in each] for one in each]
     assert kernel(X).tolist() == naive
     assert kernel(X[:1], X).tolist() == naive[:1]
 
