@@ -158,6 +158,21 @@ def add_square(
     call("syrk", dtype, b"L", form, n, inner, alpha, part, steps[0], beta, target, steps[1])
 
 
+def multiply_symmetric(symmetric: AnyArray, block: AnyArray, out: AnyArray) -> None:
+    """Overwrite ``out`` with ``A block``, for a symmetric A of which only the lower triangle is read.
+
+    >>> out = np.empty((2, 1))
+    >>> multiply_symmetric(np.array([[1.0, np.nan], [2.0, 3.0]]), np.array([[1.0], [1.0]]), out)
+    >>> out.tolist()
+    [[3.0], [5.0]]
+    """
+    dtype, (rows, columns) = symmetric.dtype, block.shape
+    steps = [row_step(array, dtype) for array in (symmetric, block, out)]
+    if symmetric.shape != (rows, rows) or out.shape != block.shape:
+        raise TypeError(f"the shapes {[a.shape for a in (symmetric, block, out)]} do not match.")
+    call("symm", dtype, b"R", b"U", columns, rows, 1.0, symmetric, steps[0], block, steps[1], 0.0, out, steps[2])
+
+
 def by_triangle(
     routine: str,
     triangle: AnyArray,

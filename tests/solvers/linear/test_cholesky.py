@@ -15,6 +15,7 @@ from mercer._errors import (
     NumericalError,
     ParameterError,
 )
+from mercer.engine import threads
 from mercer.gram import PrecomputedGram
 from mercer.solvers.algebra.conjugate_gradients import refine
 from mercer.solvers.algebra.symmetric_store import SymmetricStore
@@ -230,6 +231,22 @@ def test_the_store_gives_its_matrix_back_after_a_factorisation(n: int) -> None:
     np.testing.assert_allclose(store.product(V), K @ V, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(store.solve(V), np.linalg.solve(K + np.eye(n), V), rtol=1e-7, atol=1e-9)
     np.testing.assert_array_equal(store.restore(), K)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_of_the_store_with_many_columns_by_threads(dtype: type) -> None:
+    K = positive(60).astype(dtype)
+    K = K + K.T
+    store = SymmetricStore(K.copy())
+    assert store.factor_cholesky(1.0)
+    V = np.random.default_rng(0).normal(size=(60, 600)).astype(dtype)
+    results = []
+    for n_jobs in (1, 2, 3):
+        with threads.workers(n_jobs):
+            results.append(store.product(V))
+    np.testing.assert_allclose(results[0], K @ V, rtol=1e-3 if dtype == np.float32 else 1e-9, atol=1e-4)
+    assert results[0].tobytes() == results[1].tobytes() == results[2].tobytes()
+    np.testing.assert_array_equal(store.product(np.asfortranarray(V)), results[0])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -326,3 +326,27 @@ def test_the_default_penalties_follow_the_scale_of_the_matrix() -> None:
     small, large = default_penalties(1.0), default_penalties(1e5)
     np.testing.assert_allclose(large, small * 1e5, rtol=5e-3)
     assert default_penalties(0.0).tolist() == [1.0]
+
+
+def test_refinement_ends_where_rounding_leaves_no_more_to_gain(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A residual of 1e-12 is out of reach: that of a float64 factor is larger.
+    n, shift = 400, 1e-4
+    K = RBF(1.0)(RNG.normal(size=(n, 3)))
+    columns: list[int] = []
+    product = PenaltyPath._product
+
+    def counted(path: PenaltyPath, V: np.ndarray) -> np.ndarray:
+        columns.append(V.shape[1])
+        return product(path, V)
+
+    monkeypatch.setattr(PenaltyPath, "_product", counted)
+    targets = RNG.normal(size=(n, 4))
+    shifts = np.array([[shift, 10.0, shift, 10.0]])
+    with ExitStack() as stack:
+        path = PenaltyPath(
+            LinearSystem(PrecomputedGram(K), targets, np.zeros(4)), stack, single_rows=True, single_for=shift
+        )
+        (solution,) = path.solutions(shifts)
+    assert path.single and 1e-12 < solution.certificate.kkt_violation < 1e-10
+    # Only some of the columns take more steps, and none of them all that are allowed.
+    assert columns[0] == 4 and columns[-1] < 4 and len(columns) <= 6

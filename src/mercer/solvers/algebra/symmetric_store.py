@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,15 @@ from scipy.linalg import blas
 from scipy.linalg import lapack as scipy_lapack
 
 from mercer._types import AnyArray
-from mercer.engine import decompositions, lapack
+from mercer.engine import decompositions, lapack, routines, threads, tiles
 
 # float32 or float64, as the array that the store was made from.
 
 # Up to this many columns, one pass over the matrix for each column is faster than the blocked routine for many.
 _FEW = 4
 _SPAN = 512
+# Columns of a product that one thread computes.
+_COLUMNS = 256
 
 
 class SymmetricStore:
@@ -110,8 +113,17 @@ class SymmetricStore:
         """``A V``, without the shift."""
         self._show(self.diagonal)
         if V.shape[1] > _FEW:
-            return self._blas("symm", 1.0, self._turned, V, lower=0)
+            return self._product_of_many(np.ascontiguousarray(V, dtype=self._array.dtype))
         return np.stack([self._blas("symv", 1.0, self._turned, v, lower=0) for v in V.T], axis=1)
+
+    def _product_of_many(self, V: AnyArray) -> AnyArray:
+        out = np.empty_like(V)
+
+        def part(columns: slice) -> None:
+            routines.multiply_symmetric(self._array, V[:, columns], out[:, columns])
+
+        threads.run([partial(part, columns) for columns in tiles.spans(V.shape[1], _COLUMNS)])
+        return out
 
     def inverse_diagonal(self) -> AnyArray:
         """The diagonal of ``(A + shift I)^-1``; the factor is overwritten by the inverse."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -27,7 +28,7 @@ SINGLE_WIDTH = 64
 # Where float32 may begin, at the latest: at this share of the columns.
 _SINGLE_FROM = 1 / 8
 _QR = {np.dtype(np.float32): lapack.sgeqrt, np.dtype(np.float64): lapack.dgeqrt}
-# So many reflectors are multiplied together before they are applied to Q, to so many columns at once.
+# So many panels are multiplied together, and applied to so many columns at once.
 _JOINED = 4
 _COLUMNS = 256
 
@@ -50,9 +51,8 @@ class Reflector:
     V: AnyArray
     T: AnyArray
 
-    def apply(self, M: AnyArray, *, transposed: bool) -> None:
-        """Multiply the rows of ``M`` from ``start`` on in place."""
-        rows = M[self.start :]
+    def apply(self, rows: AnyArray, *, transposed: bool) -> None:
+        """Multiply ``rows``, which are those from ``start`` on, in place."""
         rows -= self.V @ ((self.T.T if transposed else self.T) @ (self.V.T @ rows))
 
 
@@ -65,7 +65,7 @@ class BandForm:
     band : ndarray of shape (width + 1, n)
         B, symmetric: ``band[k, j]`` is :math:`B_{j+k, j}`, as in LAPACK.
     reflectors : tuple of Reflector
-        Q is their product.
+        Q is their product. Those in float32 come last.
     """
 
     band: AnyArray
@@ -77,19 +77,28 @@ class BandForm:
         return self.band.shape[1], self.band.shape[1]
 
     def into(self, V: AnyArray) -> AnyArray:
-        """``Q^T V``."""
-        out = V.copy()
-        with threads.one_blas_thread():
-            for reflector in self.reflectors:
-                reflector.apply(out, transposed=True)
-        return out
+        """``Q^T V``; the bits are the same for any number of threads."""
+        return self._applied(V, transposed=True)
 
     def back(self, V: AnyArray) -> AnyArray:
-        """``Q V``."""
+        """``Q V``; the bits are the same for any number of threads."""
+        return self._applied(V, transposed=False)
+
+    def _applied(self, V: AnyArray, *, transposed: bool) -> AnyArray:
         out = V.copy()
-        with threads.one_blas_thread():
-            for reflector in reversed(self.reflectors):
-                reflector.apply(out, transposed=False)
+        double, single = ([r for r in self.reflectors if (r.V.dtype == np.float32) is kind] for kind in (False, True))
+
+        def part(columns: slice) -> None:
+            block = np.ascontiguousarray(out[:, columns])
+            if transposed:
+                _apply_in_turn(double, block, transposed=True)
+            if single:
+                _apply_in_single(single, block[single[0].start :], transposed=transposed)
+            if not transposed:
+                _apply_in_turn(double[::-1], block, transposed=False)
+            out[:, columns] = block
+
+        _run([partial(part, columns) for columns in tiles.spans(V.shape[1], _COLUMNS)], V.size, None)
         return out
 
     def orthogonal(self, out: AnyArray, n_jobs: int | None = None) -> AnyArray:
@@ -104,18 +113,33 @@ class BandForm:
         """
         out[...] = 0.0
         np.fill_diagonal(out, 1.0)
-        groups = [self.reflectors[i : i + _JOINED] for i in range(0, len(self.reflectors), _JOINED)]
-        progress = Progress(len(groups), "orthogonal factor")
+        progress = Progress(len(self.reflectors), "orthogonal factor")
         with threads.one_blas_thread():
-            for group in reversed(groups):
-                joined = _join(group, out.dtype)
+            for each in reversed(self.reflectors):
                 # Columns of Q before the start are still those of the identity.
-                columns = out[joined.start :, joined.start :]
-                left = joined.V @ joined.T
+                columns = out[each.start :, each.start :]
+                V = each.V.astype(out.dtype, copy=False)
+                left = V @ each.T.astype(out.dtype, copy=False)
                 parts = [columns[some] for some in tiles.spans(len(columns), _COLUMNS)]
-                _run([partial(_reflect, part, joined.V, left) for part in parts], columns.size, n_jobs)
+                _run([partial(_reflect, part, V, left) for part in parts], columns.size, n_jobs)
                 progress.advance()
         return out.T
+
+
+def _apply_in_turn(reflectors: Sequence[Reflector], block: AnyArray, *, transposed: bool) -> None:
+    for each in reflectors:
+        each.apply(block[each.start :], transposed=transposed)
+
+
+def _apply_in_single(reflectors: Sequence[Reflector], rows: AnyArray, *, transposed: bool) -> None:
+    """The reflectors in float32, of which the first one begins at the first of these rows."""
+    # Columns with entries of at most 1, so that nothing under- or overflows.
+    size = np.abs(rows).max(axis=0)
+    size[size == 0] = 1.0
+    scaled = (rows / size).astype(np.float32)
+    for each in reflectors if transposed else reversed(reflectors):
+        each.apply(scaled[each.start - reflectors[0].start :], transposed=transposed)
+    np.multiply(scaled, size, out=rows)
 
 
 def _reflect(rows: AnyArray, V: AnyArray, left: AnyArray) -> None:
@@ -128,19 +152,28 @@ def _run(tasks: list[threads.Task], entries: int, n_jobs: int | None) -> None:
     threads.run(tasks, 1 if entries < _ALONE else n_jobs)
 
 
-def _join(group: tuple[Reflector, ...], dtype: np.dtype) -> Reflector:
+def _joined(reflectors: list[Reflector]) -> tuple[Reflector, ...]:
+    """The products of some neighbouring reflectors of one precision each; the list is emptied."""
+    out = []
+    while reflectors:
+        count = next((i for i, r in enumerate(reflectors) if r.V.dtype != reflectors[0].V.dtype), len(reflectors))
+        out.append(_join(reflectors[: min(count, _JOINED)]))
+        del reflectors[: min(count, _JOINED)]
+    return tuple(out)
+
+
+def _join(group: Sequence[Reflector]) -> Reflector:
     """The product of neighbouring reflectors as one."""
-    start = group[0].start
-    n = start + len(group[0].V)
-    first, *others = [Reflector(each.start, each.V.astype(dtype), each.T.astype(dtype)) for each in group]
-    V, T = first.V, first.T
-    for nxt in others:
-        padded = np.zeros((n - start, nxt.V.shape[1]), V.dtype)
-        padded[nxt.start - start :] = nxt.V
-        corner = -T @ (V.T @ padded) @ nxt.T
-        T = np.block([[T, corner], [np.zeros((len(nxt.T), len(T)), T.dtype), nxt.T]])
-        V = np.hstack([V, padded])
-    return Reflector(start, V, T)
+    first = group[0]
+    V = np.zeros((len(first.V), sum(each.V.shape[1] for each in group)), first.V.dtype)
+    T = np.zeros((V.shape[1], V.shape[1]), V.dtype)
+    done = 0
+    for each in group:
+        own, begin = slice(done, done + each.V.shape[1]), each.start - first.start
+        V[begin:, own], T[own, own] = each.V, each.T
+        T[:done, own] = -T[:done, :done] @ (V[begin:, :done].T @ each.V) @ each.T
+        done = own.stop
+    return Reflector(first.start, V, T)
 
 
 def reduce_to_band(
@@ -205,7 +238,7 @@ def reduce_to_band(
             reflectors.append(Reflector(start + width, V, T))
             rest.turn(V, T)
             progress.advance()
-    return BandForm(band, tuple(reflectors))
+        return BandForm(band, _joined(reflectors))
 
 
 class _Rest:

@@ -13,7 +13,7 @@ import scipy.linalg
 
 from mercer._errors import IndefiniteKernelError
 from mercer._types import Matrix, Positions, Vector
-from mercer.engine import memory, threads
+from mercer.engine import lapack, memory, threads
 from mercer.gram.hold import check_finite, fits, reserve_square
 from mercer.solvers.algebra.conjugate_gradients import lengths
 from mercer.solvers.algebra.symmetric_store import SymmetricStore
@@ -339,10 +339,10 @@ class PenaltyPath:
         if self._Q is None or isinstance(self._form, LowRankForm):
             return self._form.back(turned)
         if not self.single:
-            return np.asarray(self._Q @ turned)
+            return lapack.multiply(self._Q, turned)
         # Columns of length 1, so that nothing under- or overflows in float32.
         size = np.maximum(lengths(turned), np.finfo(float).tiny)
-        return np.asarray(self._Q @ (turned / size).astype(np.float32), dtype=np.float64) * size
+        return lapack.multiply(self._Q, (turned / size).astype(np.float32)).astype(np.float64) * size
 
     def _shifted(self, shift: float) -> ShiftedBand | ShiftedLowRank | None:
         """The factor of ``B + shift I``; None if there is none to working precision."""
@@ -382,32 +382,37 @@ class PenaltyPath:
 
     def _solve(self, shifts: Vector, b: Matrix) -> tuple[Matrix, Matrix, int]:
         """Answers and residuals for columns with a shift each, refined; NaN where there is no factor."""
-        product = self._product
-        z = self._inverse(shifts, b)
+        z = self._divided(shifts, np.tile(self._turned, b.shape[1] // self._b.shape[1]))
         usable = np.isfinite(z).all(axis=0)
         residual = np.full_like(b, np.nan)
-        b, mu = b[:, usable], shifts[usable]
-        x = z[:, usable]
-        r = b - product(x) - mu * x
+        b, mu, x = b[:, usable], shifts[usable], z[:, usable]
+        r = b - self._product(x) - mu * x
+        enough = _ENOUGH * lengths(b)
+        rough = np.flatnonzero(lengths(r) > enough)
         steps = 1
-        while steps <= (_SINGLE_POLISH if self.single else _POLISH) and (lengths(r) > _ENOUGH * lengths(b)).any():
-            better = x + self._inverse(mu, r)
-            after = b - product(better) - mu * better
+        while steps <= (_SINGLE_POLISH if self.single else _POLISH) and len(rough):
+            before = r[:, rough]
+            better = x[:, rough] + self._inverse(mu[rough], before)
+            after = b[:, rough] - self._product(better) - mu[rough] * better
             steps += 1
-            gained = lengths(after) < lengths(r)
-            if not gained.any():
-                break
-            x, r = np.where(gained, better, x), np.where(gained, after, r)
+            size, was = lengths(after), lengths(before)
+            gained = size < was
+            x[:, rough[gained]], r[:, rough[gained]] = better[:, gained], after[:, gained]
+            # What does not fall by half any more is the rounding of the product.
+            rough = rough[(size > enough[rough]) & (size < 0.5 * was)]
         z[:, usable], residual[:, usable] = x, r
         return z, residual, steps
 
     def _inverse(self, shifts: Vector, V: Matrix) -> Matrix:
-        turned = self._form.into(V)
+        return self._divided(shifts, self._form.into(V))
+
+    def _divided(self, shifts: Vector, turned: Matrix) -> Matrix:
+        """The inverse of vectors in the coordinates of the band form, which are overwritten."""
         for shift in np.unique(shifts):
             columns = np.flatnonzero(shifts == shift)
             shifted = self._shifted(float(shift))
             turned[:, columns] = np.nan if shifted is None else shifted.solve(turned[:, columns])
         usable = np.isfinite(turned).all(axis=0)
-        out = np.full_like(V, np.nan)
+        out = np.full((len(self._b), turned.shape[1]), np.nan)
         out[:, usable] = self._form.back(turned[:, usable])
         return out

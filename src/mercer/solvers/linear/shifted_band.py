@@ -13,6 +13,8 @@ from mercer.solvers.linear.band import BandForm
 
 # So many columns of Q^T at once: with the blocks that go with them they stay in a core's cache.
 _COLUMNS = 384
+# From so many right-hand sides on, substitution goes by blocks; LAPACK solves for one column after the other.
+_MANY = 16
 # A Q of fewer entries is not worth a second thread.
 _ALONE = 256 * 256
 
@@ -60,9 +62,20 @@ class ShiftedBand:
         return 2.0 * float(np.log(self._factor[0]).sum())
 
     def solve(self, V: Matrix) -> Matrix:
-        """``(B + shift I)^-1 V``, for V of shape (n, k)."""
-        with threads.one_blas_thread():
-            return np.asarray(lapack.dpbtrs(self._factor, V, lower=1)[0])
+        """``(B + shift I)^-1 V``, for V of shape (n, k); the bits are the same for any number of threads."""
+        if V.shape[1] < _MANY:
+            with threads.one_blas_thread():
+                return np.asarray(lapack.dpbtrs(self._factor, V, lower=1)[0])
+        forward, (inverses, couplings) = self._steps, self._blocks
+        backward = [np.hstack([d.T, -(c @ d).T]) for d, c in zip(inverses, couplings)] + [inverses[-1].T]
+        out = np.empty(V.shape)
+
+        def part(columns: slice) -> None:
+            out[:, columns] = _substituted(forward, backward, V[:, columns])
+
+        parts = [partial(part, columns) for columns in tiles.spans(V.shape[1], _COLUMNS)]
+        threads.run(parts, 1 if V.size < _ALONE else None)
+        return out
 
     @cached_property
     def inverse_trace(self) -> float:
@@ -86,10 +99,7 @@ class ShiftedBand:
         About ``4 n^2`` operations for every diagonal of the band, in the precision of Q. It is read by columns: an
         F-ordered one is faster. The bits are the same for any number of threads.
         """
-        inverses, couplings = self._blocks
-        # Rows of L^-1 Q^T by blocks: each from the one before and from its part of Q, in one product.
-        steps = [inverses[0], *(np.hstack([-d @ c, d]) for c, d in zip(couplings, inverses[1:]))]
-        steps = [step.astype(Q.dtype, copy=False) for step in steps]
+        steps = [step.astype(Q.dtype, copy=False) for step in self._steps]
         out = np.empty(len(Q))
 
         def part(columns: slice) -> None:
@@ -99,6 +109,13 @@ class ShiftedBand:
             [partial(part, columns) for columns in tiles.spans(len(Q), _COLUMNS)], 1 if Q.size < _ALONE else n_jobs
         )
         return out
+
+    @cached_property
+    def _steps(self) -> list[Matrix]:
+        """Rows of ``L^-1 V`` by blocks: each from the one before and from its part of V, in one product."""
+        inverses, couplings = self._blocks
+        with threads.one_blas_thread():
+            return [inverses[0], *(np.hstack([-d @ c, d]) for c, d in zip(couplings, inverses[1:]))]
 
     @cached_property
     def _blocks(self) -> tuple[list[Matrix], list[Matrix]]:
@@ -123,6 +140,19 @@ class ShiftedBand:
         if len(self._factor) > 1:
             couplings[:, r, c] = whole[width + r - c, starts[:-1, None] + c]
         return inverses, [block[:size] for block, size in zip(couplings, sizes[1:])]
+
+
+def _substituted(forward: list[Matrix], backward: list[Matrix], V: Matrix) -> Matrix:
+    """``(L L^T)^-1 V`` by the steps of both substitutions; a block and its neighbour are one part of the array."""
+    out = V.copy(order="C")
+    width = len(forward[0])
+    for number, step in enumerate(forward):
+        begin = width * number
+        out[begin : begin + width] = step @ out[max(begin - width, 0) : begin + width]
+    for number in reversed(range(len(backward))):
+        begin = width * number
+        out[begin : begin + width] = backward[number] @ out[begin : begin + 2 * width]
+    return out
 
 
 def _squared_lengths(steps: list[Matrix], Q: Matrix) -> Vector:
