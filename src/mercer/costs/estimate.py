@@ -246,7 +246,8 @@ def _case(model: Any, X: Any, y: Any) -> tuple[Case, Any]:
         if getattr(model, "kernel", None) == "precomputed":
             rows = np.asarray(X)[: len(rows), : len(rows)]
         d = int(X.shape[1]) if getattr(X, "ndim", 1) == 2 else 0
-    case = Case(n, d, landmarks=count_of(model) if hasattr(model, "n_landmarks") else 0, blocks=isinstance(X, Blocks))
+    landmarks = count_of(model) if hasattr(model, "n_landmarks") else 0
+    case = Case(n, d, landmarks=landmarks, blocks=isinstance(X, Blocks))
     if y is None:
         return case, rows
     targets = np.asarray(y)

@@ -23,6 +23,7 @@ from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.in_parts import LabelTargets, in_parts, solve_in_parts, start
 from mercer.estimators.shared.labels import check_labels, class_factors, encoded, winners
+from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
 from mercer.estimators.shared.on_blocks import BlockFit, require_checkpoint
 from mercer.estimators.shared.on_dask import DaskFit
 from mercer.estimators.shared.parameters import require_flags, require_positive, require_whole
@@ -109,8 +110,10 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         ``"nystroem"`` restricts the functions to the span of few rows, the landmarks:
         :math:`f_j(x) = \sum_l a_{jl} k(x, z_l) + b_j`. Time is then linear in the number of rows, and no matrix of rows
         and landmarks is kept. It needs a positive kernel.
-    n_landmarks : int, default=1000
-        With an approximation: the number of landmarks, all rows if there are fewer.
+    n_landmarks : int or "auto", default=1000
+        With an approximation: the number of landmarks, all rows if there are fewer. ``"auto"`` doubles it from 100 on,
+        until the loss of a fifth of the rows (5000 at most), which are held out, no longer falls by more than the
+        standard error of the difference and 0.1 %, or memory ends; then it fits to all rows.
     landmarks : {"rpcholesky", "leverage", "kmeans", "uniform"} or rows of the kind of X, default="rpcholesky"
         How landmarks are chosen, as for :class:`mercer.maps.NystroemMap`, or the landmarks themselves.
     checkpoint : str or Path, optional
@@ -139,6 +142,8 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         :math:`\|w\|` in the feature space of any kernel; not for ``"precomputed"``.
     X_fit_ : ndarray or csr_matrix of shape (n, d)
         The training rows; empty for ``"precomputed"``; with an approximation, the landmarks.
+    landmark_path_ : LandmarkPath
+        With ``n_landmarks="auto"``: the numbers that were tried, with the held-out losses; printed as a table.
     landmark_indices_ : ndarray of shape (n_landmarks,) or None
         With an approximation: the positions of the landmarks among the training rows; None if they are none of them,
         or the rows came in parts or with a checkpoint.
@@ -194,6 +199,7 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
     certificate_: Certificate
 
     shares_matrices = True
+    may_leave_landmarks_open = True
     _continuation = FromAttributes()
     _command_line = CommandLine("logistic")
     _fitted = Fitted(
@@ -232,7 +238,7 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         n_jobs: int | None = None,
         allow_indefinite: bool | str = "warn",
         approximation: str | None = None,
-        n_landmarks: int = 1000,
+        n_landmarks: int | str = 1000,
         landmarks: Any = "rpcholesky",
         checkpoint: str | Path | None = None,
         random_state: Any = None,
@@ -275,6 +281,8 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         self
         """
         start_time = time.perf_counter()
+        if is_left_open(self):
+            return fit_along_numbers(self, X, y, sample_weight)
         self._check_parameters()
         started = start(self, X, y, sample_weight)
         if started is not None:

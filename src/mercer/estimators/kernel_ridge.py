@@ -29,6 +29,7 @@ from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.in_parts import in_parts, start
+from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
 from mercer.estimators.shared.left_out_baseline import warn_if_ridge_is_worse, warn_if_ridge_is_worse_on_own_rows
 from mercer.estimators.shared.on_blocks import check_parts, require_checkpoint
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_positive
@@ -107,8 +108,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         ``"nystroem"`` restricts f to the span of few rows, the landmarks: :math:`f(x) = \sum_j c_j k(x, z_j)`. Time is
         then linear in the number of rows, and no matrix of rows and landmarks is kept. It needs a positive kernel and
         numbers above 0 for ``alpha``.
-    n_landmarks : int, default=1000
-        With an approximation: the number of landmarks, all rows if there are fewer.
+    n_landmarks : int or "auto", default=1000
+        With an approximation: the number of landmarks, all rows if there are fewer. ``"auto"`` doubles it from 100 on,
+        until the loss of a fifth of the rows (5000 at most), which are held out, no longer falls by more than the
+        standard error of the difference and 0.1 %, or memory ends; then it fits to all rows.
     landmarks : {"rpcholesky", "leverage", "kmeans", "uniform"} or rows of the kind of X, default="rpcholesky"
         How landmarks are chosen, as for :class:`mercer.maps.NystroemMap`, or the landmarks themselves.
     tol : float, default=1e-6
@@ -143,6 +146,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         :math:`\|w\|` in the feature space of any kernel.
     X_fit_ : ndarray or csr_matrix of shape (n_samples, n_features)
         The training rows; for ``"precomputed"``, the matrix; with an approximation, the landmarks.
+    landmark_path_ : LandmarkPath
+        With ``n_landmarks="auto"``: the numbers that were tried, with the held-out losses; printed as a table.
     landmark_indices_ : ndarray of shape (n_landmarks,) or None
         With an approximation: the positions of the landmarks among the training rows; None if they are none of them,
         or the rows came in parts or with a checkpoint.
@@ -223,6 +228,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     """
 
     shares_matrices = True
+    may_leave_landmarks_open = True
     # Computed when asked for.
     _loo_predictions: Vector | None = None
     # None after a fit on landmarks.
@@ -265,7 +271,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         allow_indefinite: bool | str = "warn",
         solver: str = "auto",
         approximation: str | None = None,
-        n_landmarks: int = 1000,
+        n_landmarks: int | str = 1000,
         landmarks: Any = "rpcholesky",
         tol: float = 1e-6,
         checkpoint: str | Path | None = None,
@@ -314,6 +320,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         require_checkpoint(self)
         if is_dask(X) or isinstance(X, Blocks):
             check_parts(self, X)
+        if is_left_open(self):
+            return fit_along_numbers(self, X, y, sample_weight)
         if require_approximation(self):
             return self._fit_on_landmarks(X, y, sample_weight)
         criterion, alphas = criterion_of(self.alpha), choices_of(self.alpha, self.alphas)

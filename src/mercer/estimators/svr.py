@@ -14,6 +14,7 @@ from mercer._types import RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Maybe, Whole
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
+from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
 from mercer.estimators.shared.parameters import require_flags, require_number
 from mercer.estimators.shared.restricted_risk import (
     keep_landmarks,
@@ -113,8 +114,10 @@ class SVR(RegressorMixin, SingleExpansion):
         ``"nystroem"`` restricts f to the span of few rows, the landmarks: :math:`f(x) = \sum_j \beta_j k(x, z_j) + b`.
         Time is then linear in the number of rows, and no matrix of rows and landmarks is kept. It needs a positive
         kernel.
-    n_landmarks : int, default=1000
-        With an approximation: the number of landmarks, all rows if there are fewer.
+    n_landmarks : int or "auto", default=1000
+        With an approximation: the number of landmarks, all rows if there are fewer. ``"auto"`` doubles it from 100 on,
+        until the loss of a fifth of the rows (5000 at most), which are held out, no longer falls by more than the
+        standard error of the difference and 0.1 %, or memory ends; then it fits to all rows.
     landmarks : {"rpcholesky", "leverage", "kmeans", "uniform"} or rows of the kind of X, default="rpcholesky"
         How landmarks are chosen, as for :class:`mercer.maps.NystroemMap`, or the landmarks themselves.
     random_state : int, RandomState or None, default=None
@@ -132,6 +135,8 @@ class SVR(RegressorMixin, SingleExpansion):
         Their rows; empty for ``"precomputed"``; with an approximation, the landmarks.
     n_support_ : ndarray of shape (1,)
         Their number; not with an approximation.
+    landmark_path_ : LandmarkPath
+        With ``n_landmarks="auto"``: the numbers that were tried, with the held-out losses; printed as a table.
     landmark_indices_ : ndarray of shape (n_landmarks,) or None
         With an approximation: the positions of the landmarks among the training rows; None if they are none of them.
     dual_coef_ : array or CSR of shape (1, n_sv)
@@ -196,6 +201,7 @@ class SVR(RegressorMixin, SingleExpansion):
 
     _command_line = CommandLine("svr", left_open="C")
     _choice = FoldChoice(("C", "gamma", "epsilon"))
+    may_leave_landmarks_open = True
     _fitted = Fitted(
         {"support_vectors_": SupportRows("s")},
         {
@@ -232,7 +238,7 @@ class SVR(RegressorMixin, SingleExpansion):
         fit_intercept: bool = True,
         solver: str | BoxSolver = "smo",
         approximation: str | None = None,
-        n_landmarks: int = 1000,
+        n_landmarks: int | str = 1000,
         landmarks: Any = "rpcholesky",
         random_state: Any = None,
     ) -> None:
@@ -274,6 +280,8 @@ class SVR(RegressorMixin, SingleExpansion):
         -------
         self
         """
+        if is_left_open(self):
+            return fit_along_numbers(self, X, y, sample_weight)
         restricted = require_box_on_landmarks(self, self._choice.left_open(self))
         if self._choice.left_open(self):
             return self._choice.fit(self, X, y, sample_weight)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from functools import cache
-from typing import Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,7 @@ from mercer.data.fitted import Fitted
 from mercer.data.nested_parameters import get_params, set_params
 from mercer.data.objects import Objects
 from mercer.data.sklearn_errors import advised
-from mercer.data.statements import Count, Labels
+from mercer.data.statements import Count, Is, Labels
 from mercer.data.vectors import refuse_unreal, with_sums
 from mercer.engine.threads import hold_one_blas_thread
 from mercer.engine.tiles import TILE
@@ -32,6 +32,7 @@ from mercer.estimators.shared.definiteness import (
     require_rule,
 )
 from mercer.estimators.shared.degenerate import warn_if_degenerate
+from mercer.estimators.shared.landmark_path import LandmarkPath
 from mercer.estimators.shared.statements import KERNEL_FITS, FittedKernel, Jobs
 from mercer.estimators.shared.targets import check_numbers
 from mercer.gram import Gram, PrecomputedGram
@@ -47,6 +48,9 @@ from mercer.kernels.modifiers import On, Warped
 from mercer.kernels.objects import ObjectKernel
 from mercer.loops.picked import is_finite
 from mercer.solvers.curvature import SAMPLE
+
+if TYPE_CHECKING:
+    from mercer.estimators.shared.expansion import KernelExpansion
 
 
 class MatrixSource(Protocol):
@@ -72,6 +76,10 @@ class KernelEstimator(BaseEstimator):
 
     # Kernel matrices of the rows of the next fit, where a search has evaluated them.
     _matrices: MatrixSource | None = None
+    # The function from which the next fit over landmarks starts.
+    _continues: KernelExpansion | None = None
+    # Whether ``n_landmarks`` may be ``"auto"``.
+    may_leave_landmarks_open: ClassVar[bool] = False
     # Whether ``fit`` takes all its kernel values from ``_gram`` of all its rows, and predicts from kernel values alone.
     shares_matrices: ClassVar[bool] = False
     # For more rows a search evaluates no matrix for several fits, unless entries are expensive: solvers that need few
@@ -82,7 +90,11 @@ class KernelEstimator(BaseEstimator):
     # What becomes of an indefinite kernel; None for a learner that needs no definiteness.
     _if_indefinite: ClassVar[Policy | None] = STATIONARY
     _fitted = Fitted(
-        sometimes={"n_features_in_": Count("d", least=1), "feature_names_in_": Labels("d", texts=True)},
+        sometimes={
+            "n_features_in_": Count("d", least=1),
+            "feature_names_in_": Labels("d", texts=True),
+            "landmark_path_": Is(LandmarkPath),
+        },
         always={"kernel_": FittedKernel()},
         parameters={"n_jobs": Jobs()},
         rules=(KERNEL_FITS,),
@@ -202,6 +214,11 @@ class KernelEstimator(BaseEstimator):
     def is_on_landmarks(self) -> bool:
         """Whether a fit is restricted to functions over landmarks."""
         return getattr(self, "approximation", None) == "nystroem"
+
+    @property
+    def continues(self) -> KernelExpansion | None:
+        """The function from which a fit over landmarks starts, if it goes on from another one."""
+        return self._continues
 
     def _warn_if_degenerate(self, X: CheckedRows) -> None:
         """Warn if ``kernel_`` is diagonal or constant on the rows; for functions see ``_is_convex``."""

@@ -73,6 +73,11 @@ def named(X: Any, names: Sequence[str] | None) -> Any:
 def count_of(learner: Any) -> int:
     """How many landmarks a learner asks for."""
     given = learner.landmarks
+    if isinstance(learner.n_landmarks, str):
+        raise ParameterError(
+            f"n_landmarks={learner.n_landmarks!r} is no number, and this needs one; pass a number, such as the one "
+            "that a fit to a sample of the rows has chosen (landmark_path_.chosen)."
+        )
     if isinstance(given, str):
         return int(learner.n_landmarks)
     return int(given.shape[0]) if hasattr(given, "shape") else len(given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from mercer.estimators.shared.parameters import require_choice, require_whole
 from mercer.gram import Gram
 from mercer.gram.hold import evaluated
 from mercer.gram.protocol import GramMatrix
+from mercer.kernels import Kernel
 from mercer.landmarks.choose import Landmarks, Names, choose
 from mercer.solvers.restricted.least_squares import RestrictedCG, RestrictedLeastSquares, RestrictedState
 from mercer.solvers.restricted.passes import Passes, StoredRows
@@ -44,7 +45,8 @@ def require_approximation(learner: Any) -> bool:
     require_choice(learner, "approximation", (None, "nystroem"))
     if learner.approximation is None:
         return False
-    require_whole(learner, "n_landmarks", "a whole number of at least 1")
+    auto = ", or 'auto'" if learner.may_leave_landmarks_open else ""
+    require_whole(learner, "n_landmarks", f"a whole number of at least 1{auto}")
     if learner._is_precomputed:
         raise ParameterError(
             'approximation="nystroem" evaluates the kernel between rows and landmarks, and kernel is "precomputed", so '
@@ -108,6 +110,17 @@ def restriction(learner: KernelEstimator, X: Any, weights: Vector | None, seed: 
     return Restriction(landmarks, white, evaluated(gram) if gram.expensive else gram)
 
 
+def continued(learner: KernelEstimator, parts: Restriction) -> tuple[Matrix, Vector] | None:
+    """Where a fit starts that goes on from another one: coordinates (m, k) of its functions, projected, and offsets."""
+    before = learner.continues
+    if before is None:
+        return None
+    landmarks, kernel = parts.landmarks.rows, cast(Kernel, learner.kernel_)
+    offsets = np.broadcast_to(np.asarray(before.offsets, dtype=np.float64), len(before.dual_coef))
+    values = Gram(kernel, landmarks, before.rows, dtype=np.float64, n_jobs=learner.n_jobs) @ before.dual_coef.T
+    return parts.white.pull(np.asarray(values)), offsets
+
+
 def ridge_on_landmarks(
     learner: Any, X: Any, targets: Matrix, weights: Vector | None, alphas: Vector
 ) -> tuple[Landmarks, Solution[Matrix, RestrictedState]]:
@@ -146,7 +159,8 @@ def ridge_on_landmarks(
 def solve_ridge(learner: Any, parts: Restriction, rows: Passes, alphas: Vector) -> Solution[Matrix, RestrictedState]:
     """Least squares over landmarks, with warnings where the answer is bad."""
     problem = RestrictedLeastSquares(rows, parts.white, alphas)
-    solution = RestrictedCG(learner.tol).solve(problem)
+    start = continued(learner, parts)
+    solution = RestrictedCG(learner.tol).solve(problem, None if start is None else start[0])
     name = type(learner).__name__
     _warn_of_gap(name, solution.certificate, learner.tol)
     _warn_if_worse_than_mean(name, problem, solution.value)

@@ -16,7 +16,7 @@ from mercer.engine import memory
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.expansion import unless_stored
-from mercer.estimators.shared.restricted import Restriction, restriction
+from mercer.estimators.shared.restricted import Restriction, continued, restriction
 from mercer.landmarks.choose import Landmarks
 from mercer.losses import EpsilonInsensitive, Huber, Loss, OwnLoss, Quantile, Squared
 from mercer.solvers.restricted.criteria import Criterion, Envelope, Smooth
@@ -137,12 +137,16 @@ def solve_on_landmarks(
     coefficients, offsets, norms, certificates = [], [], [], []
     with memory.track() as account:
         parts = restriction(learner, X, weight, learner.random_state)
-        m = parts.landmarks.rows.shape[0]
+        m, done, start = parts.landmarks.rows.shape[0], 0, continued(learner, parts)
         for task in tasks:
             here = parts if task.rows is None else parts.of_rows(task.rows)
             rows = here.rows(task.targets, task.weights, learner.n_jobs)
             problem = RestrictedRisk(rows, parts.white, task.criterion, alpha, task.outputs, intercept)
-            solution = solver.solve(problem)
+            own = slice(done, done + task.outputs)
+            done += task.outputs
+            solution = solver.solve(
+                problem, None if start is None else problem.join(start[0][:, own], start[1][own] - task.shift)
+            )
             coefficients.append(solution.value[:m].T)
             offsets.append(solution.value[m] + task.shift if intercept else np.zeros(task.outputs))
             norms.append(np.linalg.norm(problem.split(solution.state)[0], axis=0))

@@ -82,10 +82,12 @@ def _ways(learner: Any, n: int) -> list[str]:
 
 def _landmarks(learner: Any, n: int, free: float) -> int | None:
     """The number that the learner has, or a half of it and so on; None if few do not fit."""
-    m = int(min(learner.n_landmarks, n))
+    # Where the number is left open, it may be any.
+    own = n if isinstance(learner.n_landmarks, str) else int(learner.n_landmarks)
+    m = min(own, n)
     while m >= min(_FEWEST, n):
         if _need(learner, n, m) <= free:
-            return int(learner.n_landmarks) if m == min(learner.n_landmarks, n) else m
+            return own if m == min(own, n) else m
         m //= 2
     return None
 

@@ -1,0 +1,78 @@
+"""What ``n_landmarks="auto"`` has tried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mercer._types import Positions, Vector
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Floats, Whole, Word
+
+_ENDINGS = {
+    "no gain": "twice as many landmarks do not lower the held-out loss by more than its standard error and 0.1 %",
+    "all rows": "there are no more rows",
+    "memory": "twice as many landmarks do not fit the memory budget",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkPath:
+    """What ``n_landmarks="auto"`` has tried.
+
+    Parameters
+    ----------
+    n_landmarks : ndarray of int of shape (p,)
+        The numbers of landmarks, ascending.
+    losses : ndarray of shape (p,)
+        The mean loss of rows that were held out: the log loss of probabilities, else the share of wrong classes, else
+        the squared error, summed over the targets.
+    standard_errors : ndarray of shape (p,)
+        Of the difference to the loss before; 0 for the first one.
+    seconds : ndarray of shape (p,)
+        Wall-clock time of each fit.
+    ending : {"no gain", "all rows", "memory"}
+        Why no more were tried.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> path = LandmarkPath(np.array([100, 200]), np.array([0.5, 0.49]), np.array([0.0, 0.02]), np.ones(2), "no gain")
+    >>> path.chosen
+    100
+    >>> print(path)
+    landmarks  held-out loss  fall        standard error  seconds
+          100            0.5           -               -      1.0  chosen
+          200           0.49        0.01            0.02      1.0
+    no gain: twice as many landmarks do not lower the held-out loss by more than its standard error and 0.1 %.
+    """
+
+    n_landmarks: Positions
+    losses: Vector
+    standard_errors: Vector
+    seconds: Vector
+    ending: str
+    _fitted: ClassVar[Fitted] = Fitted(
+        {
+            "n_landmarks": Whole("p", least=1, distinct=True),
+            "losses": Floats("p", nan=True),
+            "standard_errors": Floats("p", least=0),
+            "seconds": Floats("p", least=0),
+            "ending": Word(tuple(_ENDINGS)),
+        },
+        rules=(("a path has no number", lambda path: len(path.n_landmarks) > 0),),
+    )
+
+    @property
+    def chosen(self) -> int:
+        """The number of landmarks of the fit: the largest whose last doubling lowered the loss visibly."""
+        return int(self.n_landmarks[-2 if self.ending == "no gain" else -1])
+
+    def __str__(self) -> str:
+        lines = ["landmarks  held-out loss  fall        standard error  seconds"]
+        for j, m in enumerate(self.n_landmarks):
+            fall = f"{self.losses[j - 1] - self.losses[j]:.3g}" if j else "-"
+            error = f"{self.standard_errors[j]:.3g}" if j else "-"
+            mark = "  chosen" if m == self.chosen else ""
+            lines.append(f"{m:9d}  {self.losses[j]:13.5g}  {fall:>10}  {error:>14}  {self.seconds[j]:7.1f}{mark}")
+        return "\n".join([*lines, f"{self.ending}: {_ENDINGS[self.ending]}."])
