@@ -57,7 +57,8 @@ def main(arguments: list[str]) -> int:
         if lowest:
             # Two versions of numba that share one cache read each other's files.
             variables["NUMBA_CACHE_DIR"] = str(ROOT / name / "numba")
-        command = [str(python), "-m", "pytest", "-n", "auto", "-m", "not slow", *rest]
+        # Each worker begins with a part of its own, so that they seldom compile the same loops or fit the same models.
+        command = [str(python), "-m", "pytest", "-n", "auto", "--dist", "worksteal", "-m", "not slow", *rest]
         return subprocess.run(command, cwd=ROOT, env=variables).returncode
     print(__doc__.strip())
     return 2

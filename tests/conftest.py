@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+# Threads of OpenBLAS wait for more work by counting, for 20 ms, and take that time from the tests beside them.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings

@@ -75,7 +75,7 @@ def settings(features: Mapping[str, bool], seeds: int) -> list[Setting]:
 
 def run(setting: Setting, workers: int, rest: Iterable[str]) -> tuple[int, str]:
     """The exit status of pytest and what it printed."""
-    command = [sys.executable, "-m", "pytest", "-m", "not slow", "-n", str(workers), *rest]
+    command = [sys.executable, "-m", "pytest", "-m", "not slow", "-n", str(workers), "--dist", "worksteal", *rest]
     if setting.seed is not None:
         command += ["--random-order-bucket=global", f"--random-order-seed={setting.seed}"]
         command += [f"--hypothesis-seed={setting.seed}"]
