@@ -155,9 +155,11 @@ def windows(left, right, table, symmetric, out, stop):
 def windows_self(rows, table, out, stop):
     """``out[a]`` is the same for row a with itself."""
     one = np.empty((1, 1))
+    # The constant True has a type of its own, for which all would be compiled a second time.
+    symmetric = one.size == 1
     for a in range(rows.index.shape[0]):
         row = StringSide(rows.symbols, rows.starts, rows.index[a : a + 1])
-        windows(row, row, table, True, one, stop)
+        windows(row, row, table, symmetric, one, stop)
         out[a] = one[0, 0]
 
 
