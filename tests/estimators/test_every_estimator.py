@@ -138,16 +138,16 @@ def test_a_grid_over_the_kernels_parameters(model: Any, y: np.ndarray) -> None:
     if hasattr(model, "optimizer"):
         # Else the values of the grid are no more than where a search begins.
         model = clone(model).set_params(optimizer=None)
-    search = GridSearchCV(clone(model).set_params(kernel=RBF(1.0)), {"kernel__length_scale": scales}, cv=3)
+    search = GridSearchCV(clone(model).set_params(kernel=RBF(1.0)), {"kernel__length_scale": scales}, cv=2)
     search.fit(X, y)
     best = search.best_params_["kernel__length_scale"]
     assert search.best_estimator_.kernel_ == RBF(best)
-    alone = [GridSearchCV(clone(model), {"kernel": [RBF(s)]}, cv=3).fit(X, y).best_score_ for s in scales]
+    alone = [GridSearchCV(clone(model), {"kernel": [RBF(s)]}, cv=2).fit(X, y).best_score_ for s in scales]
     np.testing.assert_array_equal(search.cv_results_["mean_test_score"], alone)
     name = type(model).__name__.lower()
     steps = make_pipeline(StandardScaler(), clone(model).set_params(kernel=2.0 * RBF(1.0) + Linear()))
     grid = {f"{name}__kernel__left__kernel__length_scale": scales, f"{name}__kernel__left__factor": [1.0, 3.0]}
-    grid_search = GridSearchCV(steps, grid, cv=3).fit(X, y)
+    grid_search = GridSearchCV(steps, grid, cv=2).fit(X, y)
     assert len(grid_search.cv_results_["params"]) == 4
     # Some learn a factor of each term, which may be zero.
     if not name.startswith("multiplekernelsv"):

@@ -263,6 +263,9 @@ def case(number: int) -> Case:
     model = clone(model)
     if "random_state" in model.get_params():
         model.set_params(random_state=0)
+    if name.startswith("MultipleKernelSV"):
+        # Weights 29 orders of magnitude apart leave a few of these crawling for a minute, next to rounding.
+        model.set_params(max_iter=1000)
     kernel = "own"
     if "kernel" in model.get_params() and rng.random() < 0.4 and not hasattr(model.kernel, "theta"):
         kernel = str(rng.choice(KERNELS))

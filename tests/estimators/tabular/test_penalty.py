@@ -28,7 +28,7 @@ def test_it_is_the_best_of_the_costs_on_these_folds(classes: int, noise: float) 
         P = np.empty((len(codes), classes))
         for fold in range(_FOLDS):
             out = folds == fold
-            model = KernelLogisticRegression(C=cost, kernel="precomputed").fit(K[~out][:, ~out], codes[~out])
+            model = KernelLogisticRegression(C=cost, kernel="precomputed", tol=1e-4).fit(K[~out][:, ~out], codes[~out])
             P[out] = model.predict_proba(K[out][:, ~out])
         losses.append(log_loss(codes, P))
     chosen = choose_cost(K, codes)

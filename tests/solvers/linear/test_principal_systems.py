@@ -39,10 +39,11 @@ def test_every_system_is_solved_as_by_a_dense_solve(length: float, weighted: boo
     for part, answer in zip(PARTS, solve(kernel, weights), strict=True):
         assert answer.solved.all() and answer.z.shape == (4, 160, 2)
         b = (scale[:, None] * T)[part]
+        largest = np.linalg.norm(K[np.ix_(part, part)], 2)
         for shift, z, residual in zip(SHIFTS, answer.z, answer.residual, strict=True):
             A = K[np.ix_(part, part)] + shift * np.eye(160)
             size = np.linalg.norm(b, axis=0)
-            rounding = 1e-14 * np.linalg.norm(A, 2) * np.linalg.norm(z, axis=0)
+            rounding = 1e-14 * (largest + shift) * np.linalg.norm(z, axis=0)
             assert (np.linalg.norm(b - A @ z, axis=0) <= 2e-12 * size + rounding).all()
             # A z is rounded at b's size here, too.
             np.testing.assert_allclose(residual, b - A @ z, atol=1e-13 * float(size.max()) + float(rounding.max()))
