@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,15 +42,63 @@ SAID = {
 
 
 def _run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(EXAMPLES), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
-        [sys.executable, *arguments],
+        [sys.executable, *arguments], cwd=folder, text=True, capture_output=True, timeout=300, env=_environment()
+    )
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(EXAMPLES), os.environ.get("PYTHONPATH", "")])}
+
+
+# What every program stands on is imported once: each runs in a fork, which knows nothing of what others register.
+_PREPARED = """
+import json, os, runpy, sys
+import mercer
+from mercer.cli import main
+for name in mercer.__all__:
+    getattr(mercer, name)
+for line in sys.stdin:
+    arguments, out, err = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        for stream, path in ((1, out), (2, err)):
+            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
+        if arguments[0] == "mercer":
+            sys.exit(main(arguments[1:]))
+        sys.argv = arguments
+        runpy.run_path(arguments[0], run_name="__main__")
+        sys.exit()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+Prepared = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def run_prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
+    """Run a program, or a command of Mercer, in ``folder``; its exit code, output and errors."""
+    if not hasattr(os, "fork"):
+        pytest.skip("there are no forks on this system")
+    folder = tmp_path_factory.mktemp("programs")
+    process = subprocess.Popen(
+        [sys.executable, "-c", _PREPARED],
         cwd=folder,
         text=True,
-        capture_output=True,
-        timeout=300,
-        env={**os.environ, "PYTHONPATH": path},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=_environment(),
     )
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        assert process.stdin is not None and process.stdout is not None
+        out, err = folder / "out", folder / "err"
+        process.stdin.write(json.dumps([arguments, str(out), str(err)]) + "\n")
+        process.stdin.flush()
+        code = int(process.stdout.readline())
+        return code, out.read_text(), err.read_text()
+
+    yield run
+    process.communicate("", timeout=60)
 
 
 def test_every_program_is_short_and_shown_in_its_guide_as_it_is() -> None:
@@ -62,10 +112,10 @@ def test_every_program_is_short_and_shown_in_its_guide_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs_run_and_say_what_they_should(name: str, tmp_path: Path) -> None:
-    process = _run(str(EXAMPLES / f"{name}.py"), folder=tmp_path)
-    assert process.returncode == 0, process.stderr
-    assert process.stdout.splitlines() == SAID[name]
+def test_programs_run_and_say_what_they_should(name: str, run_prepared: Prepared) -> None:
+    code, out, err = run_prepared(str(EXAMPLES / f"{name}.py"))
+    assert code == 0, err
+    assert out.splitlines() == SAID[name]
 
 
 @pytest.mark.slow
@@ -76,19 +126,18 @@ def test_every_learner_takes_the_kernels_and_files_hold_them(name: str, tmp_path
     assert len(process.stdout.splitlines()) >= 22
 
 
-def test_commands_know_what_a_module_registers(tmp_path: Path) -> None:
-    fit = ("fit", "sample:iris", "--out", "model.mercer", "--json")
-    process = _run("-m", "mercer", "--import", "vector_kernel", *fit, "--kernel", "2*Cauchy(1.5)", folder=tmp_path)
-    assert process.returncode == 0 and "Cauchy(1.5)" in process.stdout, process.stderr
-    predict = ("predict", "model.mercer", "sample:iris", "--out", "answers.csv")
-    process = _run("-m", "mercer", *predict, folder=tmp_path)
-    assert (
-        process.returncode == 2 and "'vector_kernel.Cauchy'" in process.stderr and "mercer --import" in process.stderr
-    )
-    process = _run("-m", "mercer", "--import", "vector_kernel", *predict, folder=tmp_path)
-    assert process.returncode == 0 and len((tmp_path / "answers.csv").read_text().splitlines()) == 151
-    process = _run("-m", "mercer", "--import", "estimator", *fit, "--model", "nearest-mean", folder=tmp_path)
-    assert process.returncode == 0 and "NearestMean gives none" in process.stdout, process.stderr
+def test_commands_know_what_a_module_registers(run_prepared: Prepared, tmp_path: Path) -> None:
+    model, answers = str(tmp_path / "model.mercer"), tmp_path / "answers.csv"
+    fit = ("fit", "sample:iris", "--out", model, "--json")
+    code, out, err = run_prepared("mercer", "--import", "vector_kernel", *fit, "--kernel", "2*Cauchy(1.5)")
+    assert code == 0 and "Cauchy(1.5)" in out, err
+    predict = ("predict", model, "sample:iris", "--out", str(answers))
+    code, _, err = run_prepared("mercer", *predict)
+    assert code == 2 and "'vector_kernel.Cauchy'" in err and "mercer --import" in err
+    code, _, err = run_prepared("mercer", "--import", "vector_kernel", *predict)
+    assert code == 0 and len(answers.read_text().splitlines()) == 151, err
+    code, out, err = run_prepared("mercer", "--import", "estimator", *fit, "--model", "nearest-mean")
+    assert code == 0 and "NearestMean gives none" in out, err
 
 
 def test_modules_that_cannot_be_imported(
