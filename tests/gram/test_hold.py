@@ -12,7 +12,7 @@ from gram.naive_gram import NaiveGram
 from mercer._errors import MemoryBudgetError
 from mercer.engine import memory
 from mercer.gram import Gram, PrecomputedGram
-from mercer.gram.hold import REMEDY, capacity, evaluated, fits, hold, hold_exact, hold_rows, is_small
+from mercer.gram.hold import REMEDY, capacity, evaluated, fits, held_in_single, hold, hold_exact, hold_rows, is_small
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels import RBF
 
@@ -115,3 +115,17 @@ def test_rows_get_what_is_left_beside_a_block(budget: int, most: int, entries: i
         assert memory.budget() == budget
     with mercer.config(memory=8 * 9 - 1), ExitStack() as stack, pytest.raises(MemoryBudgetError, match="kernel block"):
         hold_rows(LAZY, stack, most=most, beside=9)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_values_in_single_precision_are_held_where_they_take_a_quarter(stored: bool) -> None:
+    lazy = Gram(RBF(1.0), np.random.default_rng(0).normal(size=(50, 3)), np.zeros((4, 3)))
+    gram: GramMatrix = PrecomputedGram(lazy.dense(), symmetric=False) if stored else lazy
+    size = 4 * 50 * 4
+    with mercer.config(memory=4 * size - 1), ExitStack() as stack:
+        assert held_in_single(gram, stack) is None
+    with mercer.config(memory=4 * size), ExitStack() as stack:
+        held = held_in_single(gram, stack)
+        assert held is not None and held.dtype == np.float32
+        assert memory.budget() == 3 * size
+    np.testing.assert_allclose(held.block(), lazy.dense(), rtol=1e-6)

@@ -21,6 +21,7 @@ from mercer.engine.tiles import scratch, spans
 
 __all__ = [
     "add_product",
+    "add_square_of_columns",
     "factor_cholesky",
     "invert_cholesky",
     "invert_triangle",
@@ -231,6 +232,33 @@ def solve_cholesky(factor: AnyArray, rows: AnyArray) -> None:
     """
     solve_triangle(factor, rows)
     solve_triangle(factor, rows, transposed=True)
+
+
+def add_square_of_columns(target: AnyArray, rows: AnyArray) -> None:
+    """Add ``rows^T rows`` to the upper triangle of a square matrix.
+
+    >>> A = np.zeros((2, 2))
+    >>> add_square_of_columns(A, np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> A.tolist()
+    [[10.0, 14.0], [0.0, 20.0]]
+    """
+    _check(target, rows)
+
+    def square(part: slice) -> Callable[[], None]:
+        return lambda: add_square(target[part, part], rows[:, part], turned=True)
+
+    def product(part: slice, others: slice) -> Callable[[], None]:
+        return lambda: add_product(target[part, others], rows[:, part], rows[:, others], left_turned=True)
+
+    parts = spans(len(target), _WHOLE)
+    with threads.one_blas_thread():
+        threads.run(
+            [
+                square(part) if part is other else product(part, other)
+                for k, part in enumerate(parts)
+                for other in parts[k:]
+            ]
+        )
 
 
 def multiply(left: AnyArray, right: AnyArray, out: AnyArray | None = None) -> AnyArray:

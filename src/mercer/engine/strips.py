@@ -31,6 +31,7 @@ def sweep(
     visit: Visit,
     widths: tuple[int, int],
     n_jobs: int | None = None,
+    stored: Array | None = None,
 ) -> tuple[Matrix, Vector]:
     """Return ``K^T U`` and sums, with ``U, numbers = visit(rows, K[rows] @ V)`` for strips of rows.
 
@@ -51,6 +52,8 @@ def sweep(
     widths : tuple of int
         Columns of U, and how many numbers are summed.
     n_jobs : int, optional
+    stored : ndarray of shape (n, m), optional
+        All entries in that precision, which are then read in place.
 
     Returns
     -------
@@ -72,23 +75,25 @@ def sweep(
     columns_of_U, numbers = widths
     V = np.ascontiguousarray(V, dtype=dtype)
     strips = spans(n, max(_LEAST_ROWS, min(TILE, _ENTRIES // max(m, 1))))
-    room = _PARTIAL_BYTES // (8 * max(m * columns_of_U, 1))
-    groups = max(1, min(_GROUPS, len(strips), room))
+    groups = max(1, min(_GROUPS, len(strips), _PARTIAL_BYTES // (8 * max(m * columns_of_U, 1))))
     products, sums = np.zeros((groups, m, columns_of_U)), np.zeros((groups, numbers))
     progress = Progress(len(strips), "kernel pass")
-    blocks = spans(m)
+    blocks = spans(m) if stored is None else [slice(0, m)]
 
     def strip(rows: slice, store: Array, values: Array, group: int) -> None:
         """One strip, in blocks of columns that stay in the cache from their evaluation to their first product."""
         values[...] = 0.0
         parts, start = [], 0
         for columns in blocks:
-            size = (rows.stop - rows.start) * (columns.stop - columns.start)
-            tile = store[start : start + size].reshape(rows.stop - rows.start, -1)
-            fill(rows, columns, tile)
+            if stored is None:
+                size = (rows.stop - rows.start) * (columns.stop - columns.start)
+                tile = store[start : start + size].reshape(rows.stop - rows.start, -1)
+                start += size
+                fill(rows, columns, tile)
+            else:
+                tile = stored[rows, columns]
             values += tile @ V[columns]
             parts.append(tile)
-            start += size
         U, found = visit(rows, cast(Matrix, values))
         sums[group] += found
         U = np.ascontiguousarray(U, dtype=dtype)
@@ -98,7 +103,8 @@ def sweep(
     def work(group: int) -> Callable[[], None]:
         def run() -> None:
             height = strips[0].stop
-            with scratch((height * m,), dtype) as store, scratch((height, V.shape[1]), np.dtype(float)) as values:
+            room = height * m if stored is None else 0
+            with scratch((room,), dtype) as store, scratch((height, V.shape[1]), np.dtype(float)) as values:
                 for rows in strips[group::groups]:
                     threads.checkpoint()
                     strip(rows, store, values[: rows.stop - rows.start], group)

@@ -16,7 +16,7 @@ import numpy as np
 
 from mercer._errors import MemoryBudgetError, NumericalError
 from mercer._types import Array
-from mercer.engine import arrays, memory
+from mercer.engine import arrays, memory, tiles
 from mercer.gram.operator import Gram
 from mercer.gram.precomputed import PrecomputedGram
 from mercer.gram.protocol import GramMatrix
@@ -243,6 +243,27 @@ def evaluated(gram: Gram) -> Gram | PrecomputedGram:
     dense = PrecomputedGram(gram.dense(), symmetric=gram.symmetric)
     dense.n_jobs = gram.n_jobs
     return dense
+
+
+def held_in_single(gram: GramMatrix, stack: ExitStack) -> PrecomputedGram | None:
+    """Return the matrix in float32 with every entry computed once; None if it takes over a quarter of the free memory.
+
+    Where entries are stored in float64, passes over the copy take half of the time; entries out of the range of float32
+    become infinite. The memory is reserved until the stack is closed.
+
+    >>> with ExitStack() as stack:
+    ...     held_in_single(PrecomputedGram(np.eye(2)), stack).block().dtype
+    dtype('float32')
+    """
+    single = np.dtype(np.float32)
+    size = gram.shape[0] * gram.shape[1] * single.itemsize
+    if reserve_whole(gram.shape, stack, {single: 3 * size})[0] is None:
+        return None
+    stored = gram.stored_array()
+    if stored is not None:
+        return PrecomputedGram(tiles.converted(stored, single), symmetric=False, finite=True)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return PrecomputedGram(whole_matrix(gram, single), symmetric=False, finite=True)
 
 
 def fits(nbytes: int) -> bool:

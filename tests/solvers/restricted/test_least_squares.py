@@ -11,6 +11,7 @@ from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF, Linear, Spectrum
 from mercer.solvers.restricted.least_squares import RestrictedCG, RestrictedLeastSquares
 from mercer.solvers.restricted.passes import StoredRows
+from mercer.solvers.restricted.precondition import sample_bytes
 from mercer.solvers.restricted.whitening import Whitening
 from mercer.solvers.solution import Status
 
@@ -123,6 +124,16 @@ def test_steps_in_single_precision_end_where_those_in_double_do():
     a, b = RestrictedCG().solve(stated), RestrictedCG().solve(double)
     assert a.status is b.status is Status.converged
     assert a.certificate.primal == pytest.approx(b.certificate.primal, rel=2e-6)
+
+
+def test_values_in_single_precision_are_held_or_evaluated_in_each_pass():
+    stated, _ = problem(8000, 20, alphas=(1e-2, 1e-2))
+    held = RestrictedCG().solve(stated)
+    # Room for the sample, and no more.
+    with config(memory=sample_bytes(8000, 20) + 2 * 10**5):
+        lazy = RestrictedCG().solve(stated)
+    assert held.certificate.peak_bytes > lazy.certificate.peak_bytes
+    assert held.certificate.primal == pytest.approx(lazy.certificate.primal, rel=2e-6)
 
 
 def test_values_beyond_single_precision():

@@ -141,6 +141,11 @@ class ConjugateGradients:
         self._change, self._preconditioned = self.residual - before, None
         return True
 
+    def correct(self, residual: Matrix) -> None:
+        """Go on from the true residual of x, of which rounding has led :attr:`residual` away; directions are kept."""
+        before = self.residual - self._change
+        self.residual, self._change, self._preconditioned = residual, residual - before, None
+
 
 def refine(apply: Map, precondition: Map, b: Matrix, *, tol: float = 1e-12, limit: int = 16) -> Refined:
     """Solve ``A x = b`` for all columns by conjugate gradients preconditioned with an approximate inverse.

@@ -24,7 +24,7 @@ sums have a fixed order.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -172,7 +172,7 @@ def _sums(
         F = white.features(block)
         explained[rows] = np.einsum("ij,ij->i", F, F)
         F *= root[rows, None]
-        _add_square(S, F)
+        lapack.add_square_of_columns(S, F)
         b += lapack.multiply(F.T, root[rows, None] * problem.targets[rows])
     return _symmetric(S), b, explained
 
@@ -186,17 +186,6 @@ def kernel_blocks(problem: InducingRegression, values: CrossValues) -> Iterator[
         block = store[: rows.stop - rows.start]
         values.block(rows, block)
         yield rows, block
-
-
-def _add_square(target: Matrix, block: Matrix) -> None:
-    """Add ``block^T block`` to the upper triangle."""
-
-    def task(rows: slice) -> Callable[[], None]:
-        part = target[rows, rows.start :], block[:, rows], block[:, rows.start :]
-        return lambda: lapack.add_product(*part, left_turned=True)
-
-    with threads.one_blas_thread():
-        threads.run([task(rows) for rows in spans(len(target), _SIDE)])
 
 
 def _symmetric(upper: Matrix) -> Matrix:

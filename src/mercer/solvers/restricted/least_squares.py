@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,15 +15,20 @@ from mercer.engine import memory
 from mercer.engine.progress import Progress
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients
 from mercer.solvers.restricted import precondition
-from mercer.solvers.restricted.passes import Part, Passes
+from mercer.solvers.restricted.passes import Part, Passes, in_single
 from mercer.solvers.restricted.whitening import Whitening
 from mercer.solvers.solution import Certificate, Solution, Status
 
 # Another solve from the true residual must lower the gap this many times to be worth its passes.
-_FALL = 4.0
+_FALL = 2.0
 # Steps in float32 lower the gap to the first share before it is computed in float64; unless it then is below the
 # second one, there are no more of them.
-_SINGLE, _SINGLE_FALL = 1e-5, 1e-2
+_SINGLE, _SINGLE_FALL = 1e-6, 1e-2
+# Directions are kept while the true residual is at most this many times what the steps made of it.
+_ASTRAY = 1.5
+# Residuals of conjugate gradients rise now and then, but where the bound of the gap is this many times what it was,
+# rounding has the better of them.
+_LOST = 1e4
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +133,8 @@ class RestrictedCG:
         """
         start_time = time.perf_counter()
         m, k = problem.rows.shape[1:]
-        with memory.track() as account, memory.reserve(8 * m * m, f"the preconditioner of {m:,} landmarks"):
+        with memory.track() as account, ExitStack() as stack:
+            stack.enter_context(memory.reserve(8 * m * m, f"the preconditioner of {m:,} landmarks"))
             random = np.random.RandomState(self.random_state)
             sampled = precondition.Sampled.of(problem.rows, problem.white, random)
             inverse = precondition.SampledInverse.of(sampled, np.asarray(problem.alphas))
@@ -135,7 +142,7 @@ class RestrictedCG:
             size = _lengths(answer.residual)
             if start is not None:
                 answer = _Answer.at(problem, start, answer.passes)
-            answer, status = self._refine(problem, inverse, answer)
+            answer, status = self._refine(problem, inverse, answer, in_single(problem.rows, stack))
         gap = float(answer.gap.sum())
         with np.errstate(divide="ignore", invalid="ignore"):
             violation = float(np.where(size > 0, _lengths(answer.residual) / size, 0.0).max(initial=0.0))
@@ -152,54 +159,76 @@ class RestrictedCG:
         return Solution(problem.white.coefficients(answer.gamma), status, certificate, RestrictedState(answer.gamma))
 
     def _refine(
-        self, problem: RestrictedLeastSquares, inverse: precondition.SampledInverse, best: _Answer
-    ) -> tuple[_Answer, Status]:
-        """Solve from the true residual, again and again, by steps in float32 while these lower the gap."""
-        progress = Progress(self.max_iter, "passes over the rows")
-        single = problem.rows.single()
-        while not best.is_small(self.tol):
-            if best.passes + 2 > self.max_iter:
-                return best, Status.iteration_limit
-            try:
-                found = self._steps(problem, inverse, best, single, progress)
-            except NumericalError:
-                if single is None:
-                    raise
-                # Some kernel value is beyond the range of float32.
-                single = None
-                continue
-            if single is not None and not found.gap.sum() < best.gap.sum() * _SINGLE_FALL:
-                single = None
-                best = replace(found if found.gap.sum() < best.gap.sum() else best, passes=found.passes)
-                continue
-            if not found.gap.sum() < best.gap.sum() / _FALL:
-                better = found if found.gap.sum() < best.gap.sum() else best
-                status = Status.converged if better.is_small(self.tol) else Status.stalled
-                return replace(better, passes=found.passes), status
-            best = found
-        return best, Status.converged
-
-    def _steps(
         self,
         problem: RestrictedLeastSquares,
         inverse: precondition.SampledInverse,
         best: _Answer,
         single: Passes | None,
-        progress: Progress,
-    ) -> _Answer:
-        """Conjugate gradients from the true residual of an answer; the better answer has its own true residual."""
-        search = ConjugateGradients(partial(problem.curve, rows=single), inverse, best.residual)
-        while search.advance() and best.passes + search.steps + 1 < self.max_iter:
+    ) -> tuple[_Answer, Status]:
+        """Steps in float32 while these lower the true residual, then in float64, until the gap is small."""
+        progress = Progress(self.max_iter, "passes over the rows")
+        run = _Run(problem, inverse, best, single)
+        while not best.is_small(self.tol):
+            if best.passes + 2 > self.max_iter:
+                return best, Status.iteration_limit
+            try:
+                found = self._steps(run, best, progress)
+            except NumericalError:
+                if run.single is None:
+                    raise
+                # Some kernel value is beyond the range of float32.
+                run = _Run(problem, inverse, best, None)
+                continue
+            falls = found.gap.sum() < best.gap.sum()
+            if run.single is not None and not found.gap.sum() < best.gap.sum() * _SINGLE_FALL:
+                best = replace(found if falls else best, passes=found.passes)
+                run = _Run(problem, inverse, best, None)
+                continue
+            if not found.gap.sum() < best.gap.sum() / _FALL:
+                better = found if falls else best
+                status = Status.converged if better.is_small(self.tol) else Status.stalled
+                return replace(better, passes=found.passes), status
+            best = found
+            if run.single is None or not run.follows(best):
+                run = _Run(problem, inverse, best, run.single)
+        return best, Status.converged
+
+    def _steps(self, run: _Run, best: _Answer, progress: Progress) -> _Answer:
+        """Conjugate gradients until the gap seems small enough; the answer has its true residual."""
+        search, done = run.search, run.search.steps
+        # Half of the tolerance, since the true residual is larger by rounding.
+        share = self.tol / 2
+        while search.advance() and best.passes + search.steps - done + 1 < self.max_iter:
             progress.advance()
-            won = (search.x * (best.residual + search.residual)).sum(axis=0)
-            gap = (search.residual**2).sum(axis=0) / problem.alphas
-            # Half of the tolerance, since the true residual is larger by rounding.
-            aim = self.tol / 2 * np.maximum(best.objective - won, 0.0)
-            if single is not None:
+            won = (search.x * (run.start.residual + search.residual)).sum(axis=0)
+            gap = (search.residual**2).sum(axis=0) / run.problem.alphas
+            aim = share * np.maximum(run.start.objective - won, 0.0)
+            if run.single is not None:
                 aim = np.maximum(aim, _SINGLE * best.gap)
-            if (gap <= aim).all():
+            if (gap <= aim).all() or not gap.sum() < _LOST * best.gap.sum():
                 break
-        return _Answer.at(problem, best.gamma + search.x, best.passes + search.steps)
+        return _Answer.at(run.problem, run.start.gamma + search.x, best.passes + search.steps - done)
+
+
+class _Run:
+    """Conjugate gradients from one answer on, with products in one precision."""
+
+    def __init__(
+        self,
+        problem: RestrictedLeastSquares,
+        inverse: precondition.SampledInverse,
+        start: _Answer,
+        single: Passes | None,
+    ) -> None:
+        self.problem, self.start, self.single = problem, start, single
+        self.search = ConjugateGradients(partial(problem.curve, rows=single), inverse, start.residual)
+
+    def follows(self, answer: _Answer) -> bool:
+        """Go on from the true residual of the answer; False where it is so large that directions say nothing."""
+        if (_lengths(answer.residual) > _ASTRAY * _lengths(self.search.residual)).any():
+            return False
+        self.search.correct(answer.residual)
+        return True
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -15,7 +16,7 @@ from mercer.engine.progress import Progress
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients
 from mercer.solvers.restricted import precondition
 from mercer.solvers.restricted.criteria import Criterion, Envelope
-from mercer.solvers.restricted.passes import Part, Passes, RowsWithState
+from mercer.solvers.restricted.passes import Part, Passes, RowsWithState, in_single
 from mercer.solvers.restricted.whitening import Whitening
 from mercer.solvers.solution import Certificate, Solution, Status
 
@@ -237,9 +238,10 @@ class RestrictedNewton:
         start_time = time.perf_counter()
         m = problem.rows.shape[1]
         gamma = np.zeros((m + problem.intercept, problem.outputs)) if start is None else start
-        with memory.track() as account, memory.reserve(2 * 8 * m * m, f"the preconditioner of {m:,} landmarks"):
+        with memory.track() as account, ExitStack() as stack:
+            stack.enter_context(memory.reserve(2 * 8 * m * m, f"the preconditioner of {m:,} landmarks"))
             sampled = precondition.Sampled.of(problem.rows, problem.white, np.random.RandomState(self.random_state))
-            point, status = _Search(self, problem, sampled).run(gamma)
+            point, status = _Search(self, problem, sampled, stack).run(gamma)
         certificate = Certificate(
             primal=point.primal,
             dual=point.primal - point.gap,
@@ -259,10 +261,12 @@ class RestrictedNewton:
 class _Search:
     """One run of Newton's method."""
 
-    def __init__(self, solver: RestrictedNewton, problem: RestrictedRisk, sampled: precondition.Sampled) -> None:
+    def __init__(
+        self, solver: RestrictedNewton, problem: RestrictedRisk, sampled: precondition.Sampled, stack: ExitStack
+    ) -> None:
         self.solver, self.problem, self.sampled = solver, problem, sampled
         # At kinks of the loss, rounding would change the curvature.
-        self.single = None if isinstance(problem.criterion, Envelope) else problem.rows.single()
+        self.single = None if isinstance(problem.criterion, Envelope) else in_single(problem.rows, stack)
         self.factor: Matrix | None = None
         self.reach = float(np.abs(sampled.targets).max(initial=0.0))
         self.offset_slope = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from mercer._errors import DataError
 from mercer._types import Matrix, Positions, Vector
 from mercer.engine import arrays, strips
-from mercer.gram.hold import check_finite
+from mercer.gram.hold import check_finite, held_in_single
 from mercer.gram.protocol import GramMatrix
 
 
@@ -57,6 +58,11 @@ class RowsWithState(Passes, Protocol):
 
     def marked(self, most: int) -> tuple[Matrix, Part] | None:
         """The rows that the last pass has marked: what ``sample`` returns; None if there are more than ``most``."""
+
+
+def in_single(rows: Passes, stack: ExitStack) -> Passes | None:
+    """Rows with kernel values in float32 for many passes, in memory where they fit; None if these are not cheaper."""
+    return rows.held_in_single(stack) if isinstance(rows, StoredRows) else rows.single()
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +117,10 @@ class StoredRows:
         return Part(self.targets[rows], self.weights[rows, None], self._marks[rows])
 
     def _sweep(self, V: Matrix, strip: strips.Visit, widths: tuple[int, int]) -> tuple[Matrix, Vector]:
+        gram, dtype = self.gram, np.dtype(self.gram.dtype)
         with np.errstate(over="ignore", invalid="ignore"):
             found = strips.sweep(
-                self.gram.fill, self.gram.shape, np.dtype(self.gram.dtype), V, strip, widths, self.n_jobs
+                gram.fill, gram.shape, dtype, V, strip, widths, self.n_jobs, stored=gram.stored_as(dtype)
             )
         check_finite(found[0])
         return found
@@ -128,6 +135,14 @@ class StoredRows:
         except DataError:
             # Squared distances leave the range of float32.
             return None
+
+    def held_in_single(self, stack: ExitStack) -> StoredRows | None:
+        """The same rows with kernel values in float32, in memory until the stack is closed where they fit well."""
+        lazy = self.single()
+        if self.gram.dtype == np.float32 or (lazy is None and self.gram.stored_array() is None):
+            return None
+        gram = held_in_single(self.gram if lazy is None else lazy.gram, stack)
+        return lazy if gram is None else replace(self, gram=gram)
 
     def sample(self, count: int, random: np.random.RandomState) -> tuple[Matrix, Part]:
         """A uniform sample of rows: their kernel values in float64, targets and weights."""
