@@ -79,6 +79,11 @@ FORMULAS: list[tuple[Kernel, Formula, tuple[np.ndarray, np.ndarray]]] = [
     (k.exp(k.Linear()), lambda x, z: math.exp(dot(x, z)), (X, Z)),
     (k.Sigmoid(0.3, offset=-0.2), lambda x, z: math.tanh(0.3 * dot(x, z) - 0.2), (X, Z)),
     (k.AllSubsets(), lambda x, z: math.prod(1 + a * b for a, b in zip(x, z, strict=True)), (X, Z)),
+    (
+        k.Anova(0.3, 1.5),
+        lambda x, z: math.prod(1 + 0.3 * max(0.0, 1 - abs(a - b) / 1.5) for a, b in zip(x, z, strict=True)),
+        (X, Z),
+    ),
     (k.Laplacian(1.5), lambda x, z: math.exp(-sum(abs(x - z)) / 1.5), (X, Z)),
     (k.Laplacian(SCALES), lambda x, z: math.exp(-sum(abs(x - z) / SCALES)), (X, Z)),
     *[

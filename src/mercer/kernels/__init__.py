@@ -39,6 +39,7 @@ from mercer.kernels.target_alignment import alignment
 from mercer.kernels.tree.partial import PartialTree
 from mercer.kernels.tree.subset import SubsetTree
 from mercer.kernels.tree.subtree import Subtree
+from mercer.kernels.vector.anova import Anova
 from mercer.kernels.vector.columnwise import (
     AdditiveChiSquared,
     AllSubsets,
@@ -52,15 +53,15 @@ from mercer.kernels.vector.periodic import ExpSineSquared, Periodic
 from mercer.kernels.vector.stationary import RBF, Laplacian, Matern, NegativeDistance, RationalQuadratic
 
 __all__ = [
-    "RBF", "AdditiveChiSquared", "AllSubsets", "ArcCosine", "BagOfWords", "BlendedSpectrum", "Centered", "ChiSquared",
-    "Constant", "ConvolutionalPatches", "Cost", "DynamicTimeWarping", "EdgeHistogram", "EditDistance", "Elementwise",
-    "ExpSineSquared", "ExponentialDot", "GappyKmers", "GlobalAlignment", "Graphlet", "Hamming", "HistogramIntersection",
-    "Kernel", "Laplacian", "Linear", "Matern", "Mismatch", "NegativeDistance", "Normalized",
-    "NormalizedGlobalAlignment", "On", "PartialTree", "Periodic", "Polynomial", "Propagation", "PyramidMatch",
-    "RandomWalk", "RationalQuadratic", "ScaledBy", "SetOf", "ShortestPath", "Sigmoid", "Signature", "SignaturePDE",
-    "SpatialPyramid", "Spectrum", "Subsequence", "SubsetTree", "Subtree", "Tanimoto", "VertexHistogram", "Warped",
-    "WeightedDegree", "WeisfeilerLehman", "White", "alignment", "as_kernel", "exp", "from_function", "from_sklearn",
-    "parse_kernel", "product_of",
+    "RBF", "AdditiveChiSquared", "AllSubsets", "Anova", "ArcCosine", "BagOfWords", "BlendedSpectrum", "Centered",
+    "ChiSquared", "Constant", "ConvolutionalPatches", "Cost", "DynamicTimeWarping", "EdgeHistogram", "EditDistance",
+    "Elementwise", "ExpSineSquared", "ExponentialDot", "GappyKmers", "GlobalAlignment", "Graphlet", "Hamming",
+    "HistogramIntersection", "Kernel", "Laplacian", "Linear", "Matern", "Mismatch", "NegativeDistance",
+    "Normalized", "NormalizedGlobalAlignment", "On", "PartialTree", "Periodic", "Polynomial", "Propagation",
+    "PyramidMatch", "RandomWalk", "RationalQuadratic", "ScaledBy", "SetOf", "ShortestPath", "Sigmoid", "Signature",
+    "SignaturePDE", "SpatialPyramid", "Spectrum", "Subsequence", "SubsetTree", "Subtree", "Tanimoto",
+    "VertexHistogram", "Warped", "WeightedDegree", "WeisfeilerLehman", "White", "alignment", "as_kernel", "exp",
+    "from_function", "from_sklearn", "parse_kernel", "product_of",
 ]  # fmt: skip
 
 PUBLIC.update((name, globals()[name]) for name in __all__)

@@ -232,7 +232,7 @@ class Angle(Statistic):
         return np.where(np.isnan(operand[1]), np.pi / 2, 0.0)
 
 
-class _ColumnWise(Statistic):
+class ColumnWise(Statistic):
     """A sum or product over columns that has no matrix product in it; dense input only."""
 
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
@@ -274,7 +274,7 @@ def _refuse_negative(X: np.ndarray, what: str) -> None:
 
 
 @dataclass(frozen=True)
-class ManhattanDistance(_ColumnWise):
+class ManhattanDistance(ColumnWise):
     """``sum_c |x_c - z_c| / scale_c``."""
 
     is_distance = True
@@ -299,7 +299,7 @@ class ManhattanDistance(_ColumnWise):
 
 
 @dataclass(frozen=True)
-class ChiSquaredDistance(_ColumnWise):
+class ChiSquaredDistance(ColumnWise):
     """``sum_c (x_c - z_c)^2 / (x_c + z_c)`` on values of at least 0."""
 
     is_distance = True
@@ -312,7 +312,7 @@ class ChiSquaredDistance(_ColumnWise):
 
 
 @dataclass(frozen=True)
-class Intersection(_ColumnWise):
+class Intersection(ColumnWise):
     """``sum_c min(x_c, z_c)`` on values of at least 0."""
 
     def check(self, X: np.ndarray) -> None:
@@ -326,7 +326,7 @@ class Intersection(_ColumnWise):
 
 
 @dataclass(frozen=True)
-class Agreement(_ColumnWise):
+class Agreement(ColumnWise):
     """The fraction of the columns in which ``x`` and ``z`` are equal."""
 
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
@@ -341,7 +341,7 @@ class Agreement(_ColumnWise):
 
 
 @dataclass(frozen=True)
-class SubsetProduct(_ColumnWise):
+class SubsetProduct(ColumnWise):
     """``prod_c (1 + x_c z_c)``."""
 
     def loop(self, A: Array, B: Array, multiplier: Any, out: Array) -> None:

@@ -1,0 +1,114 @@
+"""A kernel of sums over all subsets of the columns, of products of hat functions: rough functions, at little cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import DataError
+from mercer._types import Array
+from mercer.kernels.inputs import Operand
+from mercer.kernels.leaf import StatisticKernel
+from mercer.kernels.pairs import Pairs, scratch
+from mercer.kernels.parameters import number
+from mercer.kernels.statistics import ColumnWise, Statistic
+from mercer.loops import hats
+
+Numbers = float | tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class HatProduct(ColumnWise):
+    """``prod_c (1 + weight_c max(0, 1 - |x_c - z_c| / width_c))``; a number is that of all columns."""
+
+    weight: Numbers
+    width: Numbers
+
+    def scaled(self, X: np.ndarray) -> np.ndarray:
+        for name in ("weight", "width"):
+            numbers = getattr(self, name)
+            if isinstance(numbers, tuple) and len(numbers) != X.shape[1]:
+                raise DataError(
+                    f"Anova has {len(numbers)} numbers in {name}, but X has {X.shape[1]} columns; pass one number, or "
+                    "one per column, or choose columns with kernel.on([...])."
+                )
+        return np.asarray(X / np.asarray(self.width))
+
+    def loop(self, A: Array, B: Array, multiplier: Any, out: Array) -> None:
+        hats.products(A, B, self._weights(A), multiplier, out)
+
+    def diagonal(self, operand: Operand) -> Array:
+        return np.full(len(operand[0]), np.prod(1.0 + self._weights(operand[0])), operand[0].dtype)
+
+    def pull(self, left: Operand, right: Operand, weights: Array) -> Array:
+        """Slopes by the weights, and after them by the widths, of the sum of ``weights`` times logarithms."""
+        A = left[0]
+        by_weight, by_width = np.zeros(A.shape[1]), np.zeros(A.shape[1])
+        own = self._weights(A).astype(weights.dtype, copy=False)
+        hats.pull(A, np.ascontiguousarray(right[0].T), own, weights, by_weight, by_width)
+        return np.concatenate([by_weight, by_width / np.asarray(self.width)])
+
+    def pull_diagonal(self, operand: Operand, weights: Array) -> Array:
+        own = self._weights(operand[0])
+        return np.concatenate([weights.sum() / (1.0 + own), np.zeros(len(own))])
+
+    def _weights(self, rows: Array) -> Array:
+        return np.ascontiguousarray(np.broadcast_to(np.asarray(self.weight, rows.dtype), rows.shape[1]))
+
+
+@dataclass(frozen=True, repr=False)
+class Anova(StatisticKernel):
+    r"""Functions of single columns, of pairs of columns, and so on: a sum over all subsets of the columns.
+
+    .. math:: k(x, z) = \prod_c \Bigl(1 + a_c \max\bigl(0, 1 - |x_c - z_c| / w_c\bigr)\Bigr)
+
+    A set S of columns has the weight :math:`\prod_{c \in S} a_c`, so that small weights prefer functions of few
+    columns. Along a column, the hat function is the probability that x and z fall into the same of bins of width w
+    whose borders are drawn at random, as those of trees are. For codes of categories a width of at most 1 makes it 1
+    for equal codes and 0 for different ones.
+
+    Parameters
+    ----------
+    weight : float or sequence of float, default 1.0
+        a, above 0; one number, or one a column.
+    width : float or sequence of float, default 1.0
+        w, in the units of the columns, above 0; one number, or one a column.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
+
+    Raises
+    ------
+    DataError
+        When evaluated, if rows are sparse, or have another number of columns.
+
+    Examples
+    --------
+    >>> Anova(0.5, [2.0, 1.0])([[0.0, 3.0]], [[1.0, 3.0], [1.0, 4.0]]).tolist()
+    [[1.875, 1.25]]
+
+    References
+    ----------
+    Stitson et al. (1999), *Support vector regression with ANOVA decomposition kernels*. Rahimi and Recht (2008),
+    *Random features for large-scale kernel machines*, section 4, for hat functions.
+    """
+
+    weight: float | tuple[float, ...] = number(1.0, per_column=True)
+    width: float | tuple[float, ...] = number(1.0, per_column=True)
+
+    def _statistic(self) -> Statistic:
+        return HatProduct(self.weight, self.width)
+
+    def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
+        if not slopes.size:
+            return
+        statistic = self._statistic()
+        with scratch(weights) as inner:
+            np.multiply(weights, pairs.values(statistic), out=inner)
+            found = pairs.pull(statistic, inner).reshape(2, -1)
+        parts = [
+            part if isinstance(numbers, tuple) else part.sum(keepdims=True)
+            for part, numbers in zip(found, (self.weight, self.width), strict=True)
+        ]
+        slopes += np.concatenate(parts)
