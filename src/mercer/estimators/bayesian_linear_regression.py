@@ -25,6 +25,7 @@ from mercer.estimators.shared.baseline import warn_if_worse_than_mean
 from mercer.estimators.shared.parameters import require_flags
 from mercer.estimators.shared.targets import check_numbers, warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight
+from mercer.estimators.shared.whole_rows import refuse_parts
 from mercer.solvers.gaussian.linear_model import DesignSpectrum, decompose, learn
 from mercer.solvers.solution import Certificate, Status
 
@@ -36,6 +37,7 @@ _ROWS = 4096
 _SMALLEST = float(np.finfo(np.float64).tiny)
 
 
+@refuse_parts
 class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
     r"""Linear regression with a Gaussian prior on the weights: posterior, predictions with uncertainty, and evidence.
 

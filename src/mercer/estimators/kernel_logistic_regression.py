@@ -38,6 +38,7 @@ from mercer.estimators.shared.restricted_risk import (
 )
 from mercer.estimators.shared.statements import FitRows, outputs
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel, weighted_gram
+from mercer.estimators.shared.whole_rows import takes_parts
 from mercer.kernels.convert import KernelLike
 from mercer.losses import Logistic
 from mercer.solvers import evaluate
@@ -262,6 +263,7 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         self.checkpoint = checkpoint
         self.random_state = random_state
 
+    @takes_parts
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and their labels.
 
@@ -391,6 +393,7 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
             return np.stack([expit(-values), expit(values)], axis=1)
         return np.asarray(softmax(values, axis=1))
 
+    @in_parts
     def predict_log_proba(self, X: RowsLike) -> Matrix:
         """Return the logarithms of the probabilities, also where the probabilities underflow to zero.
 

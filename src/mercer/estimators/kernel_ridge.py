@@ -40,6 +40,7 @@ from mercer.estimators.shared.statements import FitRows, LikeThe
 from mercer.estimators.shared.targets import require_squares, warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, weighted_scale
 from mercer.estimators.shared.what_fits import naming_what_fits
+from mercer.estimators.shared.whole_rows import takes_parts
 from mercer.gram import Gram
 from mercer.gram.hold import evaluated
 from mercer.kernels import Kernel, as_kernel
@@ -296,6 +297,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @takes_parts
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows ``X`` and targets ``y``.
 

@@ -35,6 +35,7 @@ from mercer.estimators.shared.degenerate import warn_if_degenerate
 from mercer.estimators.shared.landmark_path import LandmarkPath
 from mercer.estimators.shared.statements import KERNEL_FITS, FittedKernel, Jobs
 from mercer.estimators.shared.targets import check_numbers
+from mercer.estimators.shared.whole_rows import refuse_parts
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.evaluated import EvaluatedGram
 from mercer.gram.hold import evaluated
@@ -106,6 +107,7 @@ class KernelEstimator(BaseEstimator):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         hold_one_blas_thread(cls)
+        refuse_parts(cls)
 
     @classmethod
     @cache

@@ -18,6 +18,7 @@ from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.on_blocks import BlockFit, Targets, named
 from mercer.estimators.shared.on_dask import DaskFit, predicted
 from mercer.estimators.shared.restricted_risk import OnLandmarks
+from mercer.estimators.shared.whole_rows import takes_parts
 from mercer.landmarks.choose import Landmarks
 from mercer.solvers.restricted.criteria import Criterion
 from mercer.solvers.restricted.newton import RestrictedNewton, RestrictedRisk
@@ -109,4 +110,4 @@ def in_parts(method: Callable[..., Any]) -> Callable[..., Any]:
             return np.concatenate([method(self, named(block.X, X.columns)) for block in X])
         return predicted(method, self, X) if is_dask(X) else method(self, X)
 
-    return predict
+    return takes_parts(predict)

@@ -28,6 +28,7 @@ from mercer.engine.threads import OneBlasThread
 from mercer.estimators.shared.parameters import require_flags, require_whole
 from mercer.estimators.shared.statements import Jobs
 from mercer.estimators.shared.weights import check_sample_weight
+from mercer.estimators.shared.whole_rows import refuse_parts
 from mercer.estimators.tabular.mixture import Learned, Mixture, RowNoise, learn, relevance
 from mercer.estimators.tabular.new_gaps import NewGaps
 from mercer.estimators.tabular.penalty import way_of_choice
@@ -100,6 +101,10 @@ class TabularModel(BaseEstimator, OneBlasThread):
             ("the encoding has other gaps than the noise", lambda m: len(m.encoder_.gaps_) == len(m.gap_noise_)),
         ),
     )
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        refuse_parts(cls)
 
     def _deviation(self, groups: int) -> float:
         """How far the length scales of so many groups of features may differ, as ``Mixture.deviation``."""
