@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import DataError, MercerWarning, ParameterError, SchemaError
+from mercer._errors import DataError, ParameterError, SchemaError
 from mercer._optional import optional
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
@@ -23,7 +22,8 @@ from mercer.data.schema import Locate, Schema, infer_schema
 from mercer.data.statements import Flag, Is, Maybe
 from mercer.data.table import LARGEST, MISSING, row_place
 from mercer.data.typed_columns import as_kinds
-from mercer.data.words import IMPUTE, check_choices, listing
+from mercer.data.unknown import note_unknown
+from mercer.data.words import IMPUTE, check_choices
 from mercer.engine.memory import require
 
 # Below this share of entries that are not zero, a matrix stays sparse: products of dense tiles are that much
@@ -255,12 +255,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             strange = sorted(set(frame[name].dropna()) - set(categories))
             if strange:
                 rows = int(frame[name].isin(strange).sum())
-                warnings.warn(
-                    f"{source}: column {name!r} holds {listing(strange, 3)} in {rows} row{'s' if rows > 1 else ''}, "
-                    "which the model has not seen in training; they match none of the known categories.",
-                    MercerWarning,
-                    stacklevel=4,
-                )
+                note_unknown(source, name, strange, rows, "they match none of the known categories")
 
     def _fit_sparse(self, X: sp.csr_matrix) -> TableEncoder:
         density = X.nnz / max(1, X.shape[0] * X.shape[1])

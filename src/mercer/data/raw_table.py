@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import MercerWarning, SchemaError, warn_user
+from mercer._errors import SchemaError
 from mercer._optional import optional
 from mercer.data.column_encoder import checked_kinds
 from mercer.data.encoding import as_table
@@ -29,7 +29,8 @@ from mercer.data.statements import Is
 from mercer.data.table import row_place
 from mercer.data.text_columns import is_text
 from mercer.data.typed_columns import as_kind
-from mercer.data.words import listing, shown
+from mercer.data.unknown import note_unknown
+from mercer.data.words import shown
 
 _ENCODED = {"number": "number", "boolean": "number", "category": "category", "date": "date", "text": "text"}
 
@@ -130,14 +131,10 @@ class RawTable(TransformerMixin, BaseEstimator):
 
     def _note_unknown(self, frame: Any, source: str) -> None:
         for name, known in self.schema_.categories.items():
-            strange = sorted(set(frame[name]) - set(known))
+            strange = sorted(set(frame[name].unique()) - set(known))
             if strange:
                 rows = int(frame[name].isin(strange).sum())
-                warn_user(
-                    f"{source}: column {name!r} holds {listing(strange, 3)} in {rows} row{'s' if rows > 1 else ''}, "
-                    "which the model has not seen in training; they are treated like rare values.",
-                    MercerWarning,
-                )
+                note_unknown(source, name, strange, rows, "they are treated like rare values")
 
 
 def _infer(frame: Any, asked: Mapping[str, str], source: str, locate: Locate) -> Schema:

@@ -59,10 +59,12 @@ def as_kind(column: Any, name: str, kind: str, source: str, locate: Locate) -> n
     """
     missing = column.isna().to_numpy()
     if kind == "category":
-        values = column.to_numpy(dtype=object)
-        return np.array(
-            [NO_VALUE if gap else category_text(v) for v, gap in zip(values, missing, strict=True)], dtype=object
-        )
+        entries = column.to_numpy(dtype=object)
+        # Most are text already.
+        texts = [value if type(value) is str else category_text(value) for value in entries]
+        values = np.array(texts, dtype=object)
+        values[missing] = NO_VALUE
+        return values
     if kind == "boolean":
         words = (None if gap else str(v).strip().lower() for v, gap in zip(column, missing, strict=True))
         numbers = np.array([np.nan if word is None else _TRUE.get(word, np.inf) for word in words])
