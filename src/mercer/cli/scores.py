@@ -14,6 +14,7 @@ from sklearn.metrics import (
     balanced_accuracy_score,
     mean_absolute_error,
     r2_score,
+    roc_auc_score,
     root_mean_squared_error,
 )
 
@@ -39,6 +40,21 @@ def scores(task: str, y: np.ndarray, predicted: np.ndarray) -> Scores:
         "rmse": float(root_mean_squared_error(y, predicted)),
         "mae": float(mean_absolute_error(y, predicted)),
     }
+
+
+def probability_scores(y: np.ndarray, shares: np.ndarray, classes: np.ndarray) -> Scores:
+    """Return the log loss of probabilities (n, k), and for two classes, both of which occur, the area under the curve.
+
+    >>> found = probability_scores(np.array([0, 1]), np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([0, 1]))
+    >>> found["auc"], round(found["log_loss"], 4)
+    (1.0, 0.2877)
+    """
+    codes = np.searchsorted(classes, y)
+    own = np.maximum(shares[np.arange(len(y)), codes], np.finfo(np.float64).tiny)
+    loss = {"log_loss": -float(np.log(own).mean())}
+    if len(classes) != 2 or len(np.unique(codes)) < 2:
+        return loss
+    return {"auc": float(roc_auc_score(codes, shares[:, 1])), **loss}
 
 
 def baseline_scores(

@@ -251,7 +251,7 @@ def _text(text: str, style: str = "") -> Text:
 
 
 def _metric(name: str) -> str:
-    return {"r2": "R²", "rmse": "RMSE", "mae": "MAE"}.get(name, name.replace("_", " "))
+    return {"r2": "R²", "rmse": "RMSE", "mae": "MAE", "auc": "AUC"}.get(name, name.replace("_", " "))
 
 
 def _hint(name: str, why: str) -> str:
@@ -325,6 +325,8 @@ def _fitted_on(report: Mapping[str, Any]) -> str:
 def _encoding(report: Mapping[str, Any]) -> str:
     if report["normalize"] == "model":
         return "by the model: normal scores of numbers, indicators of categories and gaps, parts of dates"
+    if report["normalize"] == "ranks":
+        return "ranks of numbers and dates, codes of categories"
     words = {
         "standard": "numbers to mean 0 and variance 1",
         "minmax": "numbers to the range [0, 1]",

@@ -14,16 +14,16 @@ from sklearn.metrics import precision_recall_fscore_support
 from mercer import persistence
 from mercer._errors import DataError, MercerWarning, ModelFileError, ParameterError
 from mercer._optional import optional
+from mercer.cli import use_blocks
 from mercer.cli.files import write_atomically
+from mercer.cli.large import Predicted
 from mercer.cli.options import UseOptions
-from mercer.cli.predict_blocks import is_in_blocks
-from mercer.cli.predict_blocks import predict as predict_blocks
-from mercer.cli.scores import scores
 from mercer.cli.show import Printer
 from mercer.cli.stored import check_report, not_of_fit
 from mercer.data.readers import read_table
 from mercer.data.roles import VERBATIM
-from mercer.data.table import Table
+from mercer.data.schema import Locate
+from mercer.data.table import Table, row_place
 from mercer.data.target import known_target
 from mercer.data.words import counted, printable
 from mercer.engine.settings import config
@@ -57,29 +57,19 @@ def predict(options: UseOptions) -> None:
     printer = Printer(options.quiet, options.json)
     writer = _writer(options.out)
     model = load_model(options.model)
-    if is_in_blocks(options):
-        _check_uncertainty(options, model)
-        predict_blocks(options, model)
+    if use_blocks.is_in_blocks(options, model):
+        _predict_in_blocks(options, model, printer)
         return
     with config(memory=options.memory, n_jobs=options.n_jobs):
         table = _read(options, model)
         _check_uncertainty(options, model)
         predicted = _predicted(table, model, printer)
-        more = _uncertainty(table, model, options)
+        more = _uncertainty(_columns(table, model), model, options, table.source, table.locate)
     frame = optional("pandas", "writing predictions").DataFrame({model.target: predicted, **more})
     if options.out is not None:
         write_atomically(options.out, lambda draft: writer(frame, draft))
-    printer.object(
-        {
-            "model": str(options.model),
-            "data": options.data,
-            "target": model.target,
-            "rows": len(predicted),
-            "out": None if options.out is None else str(options.out),
-            "predictions": predicted.tolist() if options.out is None else None,
-            **({name: values.tolist() for name, values in more.items()} if options.out is None else {}),
-        }
-    )
+    lists = {name: values.tolist() for name, values in more.items()} if options.out is None else {}
+    printer.object(_result(options, model, len(predicted), predicted) | lists)
     if options.out is not None:
         printer.say(f"Wrote {counted(len(frame), 'prediction')} of {model.target} to {options.out}.", "bold green")
     elif not options.json and not options.quiet:
@@ -88,31 +78,66 @@ def predict(options: UseOptions) -> None:
         sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
 
 
+def _predict_in_blocks(options: UseOptions, model: TableModel, printer: Printer) -> None:
+    _check_uncertainty(options, model)
+    with config(memory=options.memory, n_jobs=options.n_jobs), printer.progress("predict"):
+        rows = use_blocks.predict(options, model, lambda X: _uncertainty(X, model, options, options.data, row_place))
+    printer.object(_result(options, model, rows))
+    printer.say(f"Wrote {counted(rows, 'prediction')} of {model.target} to {options.out}.", "bold green")
+
+
+def _result(options: UseOptions, model: TableModel, rows: int, predicted: np.ndarray | None = None) -> dict[str, Any]:
+    """The predictions as plain values; those that were written are only counted."""
+    return {
+        "model": str(options.model),
+        "data": options.data,
+        "target": model.target,
+        "rows": rows,
+        "out": None if options.out is None else str(options.out),
+        "predictions": None if predicted is None or options.out is not None else predicted.tolist(),
+    }
+
+
 def evaluate(options: UseOptions) -> None:
     """Score the model on a table that contains the target."""
     printer = Printer(options.quiet, options.json)
     model = load_model(options.model)
-    task = model.report_["task"]
     with config(memory=options.memory, n_jobs=options.n_jobs):
-        table = _read(options, model)
-        target = model.target
-        if not table.has(target) and table.is_sparse and table.default_target is not None:
-            # The label of a libsvm file has no name of its own.
-            target = table.default_target
-        _, values, _ = table.split(target)
-        y = known_target(values, target, task, model.report_["classes"], table.locate)
-        predicted = _predicted(table, model, printer)
+        if use_blocks.is_in_blocks(options, model):
+            with printer.progress("predict"):
+                found, source = use_blocks.evaluate(options, model)
+            target = model.target
+        else:
+            found, source, target = _evaluated(options, model, printer)
     printer.evaluated(
         {
             "model": model.report_["model"],
             "file": str(options.model),
-            "data": table.source,
+            "data": source,
             "target": target,
-            "rows": len(y),
-            "scores": scores(task, y, predicted),
-            "classes": _by_class(y, predicted) if task == "classification" else {},
+            "rows": len(found.truth),
+            "scores": found.scores(),
+            "classes": _by_class(found.truth, found.predicted) if found.task == "classification" else {},
         }
     )
+
+
+def _evaluated(options: UseOptions, model: TableModel, printer: Printer) -> tuple[Predicted, str, str]:
+    """Predictions for a table that is read whole, its name, and the name of the target in it."""
+    task = model.report_["task"]
+    table = _read(options, model)
+    target = model.target
+    if not table.has(target) and table.is_sparse and table.default_target is not None:
+        # The label of a libsvm file has no name of its own.
+        target = table.default_target
+    _, values, _ = table.split(target)
+    y = known_target(values, target, task, model.report_["classes"], table.locate)
+    columns = _columns(table, model)
+    printer.begin(_words(columns, model))
+    with printer.progress("predict"):
+        found = Predicted.of(model, [(columns, y)], table.source, table.locate)
+    assert found is not None
+    return found, table.source, target
 
 
 def _writer(out: Path | None) -> Callable[[Any, Path], None]:
@@ -130,10 +155,14 @@ def _read(options: UseOptions, model: TableModel) -> Table:
 
 def _predicted(table: Table, model: TableModel, printer: Printer) -> np.ndarray:
     columns = _columns(table, model)
-    printer.begin(f"Predicting {model.target} of {counted(columns.shape[0], 'row')} by {model.report_['model']} ...")
+    printer.begin(_words(columns, model))
     with printer.progress("predict"):
         predicted: np.ndarray = model.predict(columns, source=table.source, locate=table.locate)
     return predicted
+
+
+def _words(columns: Any, model: TableModel) -> str:
+    return f"Predicting {model.target} of {counted(columns.shape[0], 'row')} by {model.report_['model']} ..."
 
 
 def _check_uncertainty(options: UseOptions, model: TableModel) -> None:
@@ -155,20 +184,21 @@ def _check_uncertainty(options: UseOptions, model: TableModel) -> None:
             raise ParameterError(f"{name} gives no {what}; fit it again with --model auto, whose model does.")
 
 
-def _uncertainty(table: Table, model: TableModel, options: UseOptions) -> dict[str, np.ndarray]:
+def _uncertainty(
+    columns: Any, model: TableModel, options: UseOptions, source: str, locate: Locate
+) -> dict[str, np.ndarray]:
     """Further columns of the predictions: the ends of intervals, or the probabilities of classes."""
     if options.interval is None and not options.probabilities:
         return {}
-    columns = _columns(table, model)
     with warnings.catch_warnings():
         # Whatever there was to say of the table was said with the predictions.
         warnings.simplefilter("ignore", MercerWarning)
         if options.probabilities:
-            shares = model.predict_proba(columns, source=table.source, locate=table.locate)
+            shares = model.predict_proba(columns, source=source, locate=locate)
             return {f"P({label})": column for label, column in zip(model.classes_, shares.T)}
         assert options.interval is not None
         levels = [0.5 - options.interval / 2, 0.5 + options.interval / 2]
-        ends = model.predict_quantiles(columns, levels, source=table.source, locate=table.locate)
+        ends = model.predict_quantiles(columns, levels, source=source, locate=locate)
     return {f"{model.target} {name}": column for name, column in zip(_percentages(levels), ends.T, strict=True)}
 
 

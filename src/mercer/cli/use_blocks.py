@@ -1,70 +1,99 @@
-"""``mercer predict`` for files that are read in blocks."""
+"""``mercer predict`` and ``mercer evaluate`` for files that are read in blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from mercer._errors import ParameterError
 from mercer._optional import optional
 from mercer.cli.checks import is_several
+from mercer.cli.large import Part, Predicted
 from mercer.cli.options import UseOptions
-from mercer.cli.show import Printer
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.sink import write_blocks
-from mercer.data.words import counted
-from mercer.engine.settings import config
+from mercer.data.unknown import one_note_a_column
 from mercer.estimators.table import TableModel
 
+# Tables in one file that are read in blocks where they are larger, in bytes.
+_LARGE = 2**26
+_TABLES = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".csv", ".tsv")
 
-def is_in_blocks(options: UseOptions) -> bool:
-    """Whether the rows are read in blocks: those of a pattern, and those of a folder of tables."""
+# From a block of rows to further columns of the predictions, by their names.
+More = Callable[[Any], dict[str, np.ndarray]]
+
+
+def is_in_blocks(options: UseOptions, model: TableModel) -> bool:
+    """Whether the rows are read in blocks: those of a pattern, of a folder of tables, and of a large table.
+
+    Objects such as text are read whole, because readers of blocks do not keep them letter by letter.
+    """
     data = Path(options.data)
     if data.is_dir():
         # A folder with a list of labels has a series in each of its files.
         tables = any(path.suffix.lower() in (".parquet", ".csv", ".tsv") for path in data.iterdir())
         return tables and not any((data / name).exists() for name in ("labels.csv", "labels.tsv"))
-    return is_several(options.data)
+    if is_several(options.data):
+        return True
+    suffix = Path(data.stem if data.suffix.lower() == ".gz" else data).suffix.lower()
+    is_plain = suffix in _TABLES and not model.schema_.roles and model.schema_.width is None
+    return is_plain and data.is_file() and data.stat().st_size > _LARGE
 
 
-def predict(options: UseOptions, model: TableModel) -> None:
-    """Predict block by block, and write the predictions as they are made.
+def predict(options: UseOptions, model: TableModel, more: More) -> int:
+    """Predict block by block, write the predictions as they are made, and return their number.
+
+    Parameters
+    ----------
+    options : UseOptions
+    model : TableModel
+    more : callable
+        Further columns for the rows of a block.
 
     Raises
     ------
     ParameterError
-        If there is no file for the predictions, or they are to be intervals.
+        If there is no file for the predictions.
     DataError
         If a file lacks a column or holds entries of another kind.
     """
-    printer = Printer(options.quiet, options.json)
     if options.out is None:
-        raise ParameterError("predictions for several files are written block by block; name a file with --out.")
-    if options.interval is not None:
-        raise ParameterError("--interval is for one file; leave it out, or pass the files one by one.")
-    with config(memory=options.memory, n_jobs=options.n_jobs), printer.progress("predict"):
-        rows = write_blocks(options.out, _frames(options, model))
-    printer.object(
-        {
-            "model": str(options.model),
-            "data": options.data,
-            "target": model.target,
-            "rows": rows,
-            "out": str(options.out),
-            "predictions": None,
-        }
-    )
-    printer.say(f"Wrote {counted(rows, 'prediction')} of {model.target} to {options.out}.", "bold green")
+        raise ParameterError("predictions for large or several files are written block by block; name a file: --out.")
+    with one_note_a_column():
+        return write_blocks(options.out, _predictions(options, model, more))
 
 
-def _frames(options: UseOptions, model: TableModel) -> Iterator[Any]:
-    frame_of = optional("pandas", "writing predictions").DataFrame
+def evaluate(options: UseOptions, model: TableModel) -> tuple[Predicted, str]:
+    """Predict for files with the target block by block; also the name of the data.
+
+    Raises
+    ------
+    DataError
+        If a file lacks a column, or holds entries of another kind or classes that the model does not know.
+    """
+    blocks = Blocks(options.data, model.target, columns=_columns(options, model))
+
+    def parts() -> Iterator[Part]:
+        for X, y, _ in blocks.frames():
+            assert y is not None
+            yield X, y
+
+    with one_note_a_column():
+        found = Predicted.of(model, parts(), options.data)
+    # Blocks without rows raise an error.
+    assert found is not None
+    return found, options.data
+
+
+def _columns(options: UseOptions, model: TableModel) -> list[str] | None:
     names = Blocks(options.data).columns
-    columns = None if names is None else [name for name in names if name not in (model.target, *options.drop)]
-    for X, _, _ in Blocks(options.data, columns=columns).frames():
-        columns_of_frame = {model.target: model.predict(X, source=options.data)}
-        if options.probabilities:
-            shares = model.predict_proba(X, source=options.data)
-            columns_of_frame |= {f"P({label})": part for label, part in zip(model.classes_, shares.T, strict=True)}
-        yield frame_of(columns_of_frame)
+    return None if names is None else [name for name in names if name not in (model.target, *options.drop)]
+
+
+def _predictions(options: UseOptions, model: TableModel, more: More) -> Iterator[Any]:
+    frame_of = optional("pandas", "writing predictions").DataFrame
+    for X, _, _ in Blocks(options.data, columns=_columns(options, model)).frames():
+        yield frame_of({model.target: model.predict(X, source=options.data), **more(X)})

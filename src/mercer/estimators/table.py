@@ -21,6 +21,7 @@ from mercer._types import Matrix, RowsLike
 from mercer.data.encoding import TableEncoder
 from mercer.data.feature_table import FeatureTable
 from mercer.data.fitted import Fitted
+from mercer.data.rank_table import RankTable
 from mercer.data.raw_table import RawTable
 from mercer.data.schema import Locate, Schema
 from mercer.data.statements import Is, Labels, Number
@@ -91,7 +92,7 @@ class TableModel(BaseEstimator):
     ----------
     estimator_ : estimator
         The fitted copy.
-    encoder_ : TableEncoder, RawTable or FeatureTable
+    encoder_ : TableEncoder, RawTable, FeatureTable or RankTable
         The fitted encoding; new tables are checked against ``encoder_.schema_``.
     classes_ : ndarray
         For a classifier: the labels.
@@ -109,7 +110,7 @@ class TableModel(BaseEstimator):
     """
 
     _fitted = Fitted(
-        {"estimator_": Is(BaseEstimator), "encoder_": Is(TableEncoder, RawTable, FeatureTable)},
+        {"estimator_": Is(BaseEstimator), "encoder_": Is(TableEncoder, RawTable, FeatureTable, RankTable)},
         {
             "report_": Is(dict),
             "classes_": Labels("k", least=2),
@@ -162,7 +163,7 @@ class TableModel(BaseEstimator):
 
         Parameters
         ----------
-        encoder : TableEncoder, RawTable or FeatureTable
+        encoder : TableEncoder, RawTable, FeatureTable or RankTable
         estimator : estimator
         mean, scale : float
 
@@ -246,9 +247,14 @@ class TableModel(BaseEstimator):
             If columns are missing or renamed, or hold text where numbers are expected.
         """
         check_is_fitted(self, "estimator_")
-        predicted = self.estimator_.predict(self.encoder_.transform(X, source=source, locate=locate))
+        return self.predict_encoded(self.encoder_.transform(X, source=source, locate=locate))
+
+    def predict_encoded(self, rows: Any) -> np.ndarray:
+        """What ``predict`` returns, for rows as ``encoder_.transform`` returns them, shape (n,)."""
+        check_is_fitted(self, "estimator_")
+        predicted = self.estimator_.predict(rows)
         if is_classifier(self.estimator_):
-            return predicted
+            return np.asarray(predicted)
         return np.asarray(predicted) * self.target_scale_ + self.target_mean_
 
     @available_if(_gives_probabilities)

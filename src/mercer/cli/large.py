@@ -1,0 +1,117 @@
+"""A table that is read in blocks: which of its rows are held out, the others for a fit, and scores block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.cli.scores import probability_scores, scores
+from mercer.data.blocks.blocks import Blocks
+from mercer.data.schema import Locate
+from mercer.data.table import row_place
+from mercer.data.target import Target, known_target
+from mercer.estimators.table import TableModel
+
+# A part of a table: a data frame, and its targets.
+Part = tuple[Any, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class SplitRows:
+    """Rows in blocks of data frames, of which one of every ``step`` is held out by its number; none for 0."""
+
+    frames: Blocks
+    step: int
+
+    def held_out(self, first: int, count: int) -> np.ndarray:
+        """Which of the rows from a number on are held out."""
+        numbers = first + np.arange(count)
+        return np.asarray(numbers % self.step == self.step - 1 if self.step else np.zeros(count, dtype=bool))
+
+    def parts(self, held_out: bool) -> Iterator[Part]:
+        """The rows held out, or the others, block by block."""
+        first = 0
+        for X, y, _ in self.frames:
+            assert y is not None
+            mask = self.held_out(first, len(X)) == held_out
+            first += len(X)
+            if mask.any():
+                yield X[mask], y[mask]
+
+    def training(self, mean: float | None = None, scale: float = 1.0) -> Blocks:
+        """The rows that are not held out; targets as they are, or ``(y - mean) / scale``."""
+
+        def training_rows() -> Iterator[Part]:
+            for X, y in self.parts(False):
+                yield X, y if mean is None else (np.asarray(y, dtype=np.float64) - mean) / scale
+
+        return Blocks.from_function(training_rows, rows_per_block=self.frames.rows_per_block)
+
+
+def compared(model: TableModel, parts: Iterable[Part], target: Target, source: str) -> dict[str, dict[str, float]]:
+    """Scores of a model on rows in blocks, and those of a constant; none without rows.
+
+    Parameters
+    ----------
+    model : TableModel
+        Fitted.
+    parts : iterable of (frame, targets)
+    target : Target
+        Of a sample of training, for the constant.
+    source : str
+        The table, in messages.
+    """
+    found = Predicted.of(model, parts, source)
+    if found is None:
+        return {}
+    name, constant = found.constant(model, target)
+    return {type(model.estimator_).__name__: found.scores(), name: constant.scores()}
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Targets of rows and what a model predicts for them; probabilities (n, k) of ``classes`` where it has them."""
+
+    task: str
+    truth: np.ndarray
+    predicted: np.ndarray
+    classes: np.ndarray | None = None
+    shares: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, model: TableModel, parts: Iterable[Part], source: str, locate: Locate = row_place) -> Predicted | None:
+        """Predict block by block; None without rows."""
+        classes = getattr(model, "classes_", None)
+        truth, predicted, shares = [], [], []
+        for frame, y in parts:
+            rows = model.encoder_.transform(frame, source=source, locate=locate)
+            truth.append(y)
+            predicted.append(model.predict_encoded(rows))
+            if classes is not None and hasattr(model, "predict_proba"):
+                shares.append(model.estimator_.predict_proba(rows))
+        if not truth:
+            return None
+        task, labels = ("regression", []) if classes is None else ("classification", classes.tolist())
+        y = known_target(np.concatenate(truth), model.target, task, labels, locate)
+        return cls(task, y, np.concatenate(predicted), classes, np.concatenate(shares) if shares else None)
+
+    def scores(self) -> dict[str, float]:
+        """Those of the task, and those of the probabilities."""
+        found = scores(self.task, self.truth, self.predicted)
+        if self.shares is not None and self.classes is not None:
+            found.update(probability_scores(self.truth, self.shares, self.classes))
+        return found
+
+    def constant(self, model: TableModel, target: Target) -> tuple[str, Predicted]:
+        """The same rows with what is best for all of them in a sample: the mean, or the most frequent class."""
+        n = len(self.truth)
+        if self.classes is None:
+            return "mean of the target", Predicted(self.task, self.truth, np.full(n, model.target_mean_))
+        labels, counts = np.unique(target.values, return_counts=True)
+        shares = np.array([dict(zip(labels, counts)).get(label, 0) for label in self.classes], dtype=np.float64)
+        frequent = np.full(n, labels[np.argmax(counts)])
+        constant = None if self.shares is None else np.tile(shares / shares.sum(), (n, 1))
+        return "most frequent class", Predicted(self.task, self.truth, frequent, self.classes, constant)
