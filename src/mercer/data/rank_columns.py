@@ -142,11 +142,11 @@ class RankedDates:
         seconds = _seconds(dates)
         # The first of January 1970 was a Thursday.
         made = {
-            "season": lambda: seconds % _YEAR / _YEAR,
-            "weekday": lambda: (np.floor(seconds / _DAY) + 3) % 7,
-            "time": lambda: seconds % _DAY / _DAY,
+            "season": seconds % _YEAR / _YEAR,
+            "weekday": (np.floor(seconds / _DAY) + 3) % 7,
+            "time": seconds % _DAY / _DAY,
         }
-        features = [np.where(np.isnan(seconds), _MISSING, made[part]()) for part in self.parts]
+        features = [np.where(np.isnan(seconds), _MISSING, made[part]) for part in self.parts]
         return np.column_stack([self.ranks.encode(seconds), *features])
 
 
