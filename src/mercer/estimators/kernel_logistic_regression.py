@@ -21,7 +21,7 @@ from mercer.estimators.shared.along import FitsAlongPenalty, FromAttributes
 from mercer.estimators.shared.certificates import warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, values_of
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
-from mercer.estimators.shared.in_parts import LabelTargets, in_parts, solve_in_parts, start
+from mercer.estimators.shared.in_parts import LabelTargets, PartTask, in_parts, solve_in_parts, start
 from mercer.estimators.shared.labels import check_labels, class_factors, encoded, winners
 from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
 from mercer.estimators.shared.on_blocks import BlockFit, require_checkpoint
@@ -447,7 +447,10 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         k = len(classes)
         criterion = Smooth(Logistic()) if k == 2 else SoftmaxCriterion()
         passes = _PASSES_PER_STEP * int(self.max_iter)
-        self._take_landmarks(solve_in_parts(self, started, X, labels, criterion, 1 if k == 2 else k, passes))
+        task = PartTask(labels, criterion, 1 if k == 2 else k)
+        self._take_landmarks(
+            solve_in_parts(self, started, X, [task], intercept=bool(self.fit_intercept), passes=passes)
+        )
         self.fit_status_ = int(warn_if_stopped(self))
         return self
 

@@ -23,11 +23,15 @@ from mercer.estimators.shared.along import FitsAlongPenalty, FromSolutions
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, of_support, values_of
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
+from mercer.estimators.shared.in_parts import PartTask, SignTargets, in_parts, solve_in_parts, start
 from mercer.estimators.shared.labels import check_labels, class_factors, encoded, winners
 from mercer.estimators.shared.left_out_baseline import warn_if_risk_is_worse
+from mercer.estimators.shared.on_blocks import BlockFit
+from mercer.estimators.shared.on_dask import DaskFit
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_positive, require_whole
 from mercer.estimators.shared.restricted import require_approximation
 from mercer.estimators.shared.restricted_risk import (
+    OnLandmarks,
     forget,
     keep_landmarks,
     of_all_rows,
@@ -40,6 +44,7 @@ from mercer.estimators.shared.restricted_risk import (
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows, outputs
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel, weighted_gram
+from mercer.estimators.shared.whole_rows import takes_parts
 from mercer.kernels.convert import KernelLike
 from mercer.losses import (
     HalfSquare,
@@ -304,13 +309,15 @@ class KernelMachine(FitsAlongPenalty):
             tags.target_tags.positive_only = counts
         return tags
 
-    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    @takes_parts
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and their labels or targets.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
-            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        X : array-like or sparse matrix of shape (n, d), Blocks or a collection of Dask
+            For ``kernel="precomputed"``, the kernel matrix, (n, n). Blocks, which have targets and weights of their
+            own, are read once for each pass of the solver. Blocks and Dask need an approximation.
         y : array-like of shape (n,)
             Labels or targets, depending on the loss.
         sample_weight : float or array-like of shape (n,), optional
@@ -322,6 +329,9 @@ class KernelMachine(FitsAlongPenalty):
         """
         start_time = time.perf_counter()
         loss, penalty = self._check_parameters()
+        started = start(self, X, y, sample_weight)
+        if started is not None:
+            return self._fit_in_parts(started, loss, penalty)
         X, columns, weights, weight = self._check_data(loss, X, y, sample_weight)
         if self.is_on_landmarks:
             return self._fit_on_landmarks(X, loss, penalty, columns, weights, weight)
@@ -352,9 +362,33 @@ class KernelMachine(FitsAlongPenalty):
         tasks = [task_of(loss, y, w, intercept=intercept) for y, w in zip(columns, weights, strict=True)]
         alpha = float(self.alpha)
         fitted = solve_on_landmarks(self, X, weight, tasks, intercept=intercept, alpha=alpha, passes=int(self.max_iter))
+        return self._take_landmarks(fitted, loss, penalty)
+
+    def _fit_in_parts(self, started: BlockFit | DaskFit, loss: Loss, penalty: Penalty) -> Self:
+        """Fit to rows in files or on a cluster."""
+        X, columns, _, weight = self._check_data(loss, *started.training())
+        intercept = bool(self.fit_intercept)
+        fit_weighted_kernel(self, X, weight, intercept=False)
+        if loss.targets == "signs":
+            present, totals = started.classes
+            classes, codes = encoded(type(self).__name__, present, np.arange(len(present)))
+            # The sample need not have all classes.
+            self.classes_, self.class_weight_ = classes, class_factors(self.class_weight, classes, codes, totals)
+            criterion = task_of(loss, columns[0], np.ones(len(columns[0])), intercept=intercept).criterion
+            positive = [1] if len(classes) == 2 else range(len(classes))
+            tasks = [PartTask(SignTargets(classes, self.class_weight_, k), criterion) for k in positive]
+        else:
+            tasks = [PartTask.of_numbers(loss, columns[0], 1.0, intercept=intercept)]
+        fitted = solve_in_parts(
+            self, started, X, tasks, intercept=intercept, alpha=float(self.alpha), passes=int(self.max_iter)
+        )
+        return self._take_landmarks(fitted, loss, penalty)
+
+    def _take_landmarks(self, fitted: OnLandmarks, loss: Loss, penalty: Penalty) -> Self:
+        """Keep functions over landmarks."""
         self.loss_, self.regularizer_ = loss, penalty
         keep_landmarks(self, fitted, ["support_"])
-        self.norm_, self.l2_factor_ = fitted.norms, np.full(len(tasks), alpha)
+        self.norm_, self.l2_factor_ = fitted.norms, np.full(len(fitted.norms), float(self.alpha))
         self.n_iter_ = fitted.certificate.iterations
         self.fit_status_ = int(warn_if_stopped(self))
         return self
@@ -388,6 +422,7 @@ class KernelMachine(FitsAlongPenalty):
             certificates.append(evaluate.of_risk(problem, c, None if offsets is None else float(offsets[k])))
         return joined(certificates)
 
+    @in_parts
     def predict(self, X: RowsLike) -> np.ndarray:
         """Return the class of each row, or the prediction for it.
 
@@ -407,6 +442,7 @@ class KernelMachine(FitsAlongPenalty):
         return self.classes_[winners(values)]
 
     @available_if(_classifies)
+    @in_parts
     def decision_function(self, X: RowsLike) -> Vector:
         """Decision values: (m,) for two classes, positive for ``classes_[1]``; else (m, k)."""
         values = values_of(self, X)

@@ -20,6 +20,9 @@ from mercer.engine import memory
 from mercer.estimators.shared.along import FitsAlongPenalty, FromSolutions
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support, values_of
+from mercer.estimators.shared.in_parts import PartTask, in_parts, solve_in_parts, start
+from mercer.estimators.shared.on_blocks import BlockFit
+from mercer.estimators.shared.on_dask import DaskFit
 from mercer.estimators.shared.parameters import require_flags, require_number, require_positive, require_whole
 from mercer.estimators.shared.restricted import require_approximation
 from mercer.estimators.shared.restricted_risk import (
@@ -34,6 +37,7 @@ from mercer.estimators.shared.restricted_risk import (
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
+from mercer.estimators.shared.whole_rows import takes_parts
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels.convert import KernelLike
 from mercer.losses import Quantile
@@ -251,13 +255,15 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
         self.landmarks = landmarks
         self.random_state = random_state
 
-    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    @takes_parts
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and their targets.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
-            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        X : array-like or sparse matrix of shape (n, d), Blocks or a collection of Dask
+            For ``kernel="precomputed"``, the kernel matrix, (n, n). Blocks, which have targets and weights of their
+            own, are read once for each pass of the solver. Blocks and Dask need an approximation.
         y : array-like of shape (n,)
             Targets.
         sample_weight : float or array-like of shape (n,), optional
@@ -269,13 +275,16 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
         """
         start_time = time.perf_counter()
         levels = self._check_parameters()
+        started = start(self, X, y, sample_weight)
+        if started is not None:
+            X, y, sample_weight = started.training()
         X, y = self._check_X_and_numbers(X, y)
         weight = check_sample_weight(sample_weight, X)
         warn_of_constant(y, weight)
         used = np.flatnonzero(weight)
         fit_weighted_kernel(self, X, weight, intercept=False)
         if self.is_on_landmarks:
-            return self._fit_on_landmarks(X, y, weight, levels)
+            return self._fit_on_landmarks(X, y, weight, levels, started)
         gram: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         if len(used) < X.shape[0]:
             gram = gram.restrict(used, used)
@@ -288,18 +297,26 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
         self.fit_status_ = int(warn_if_stopped(self))
         return self
 
-    def _fit_on_landmarks(self, X: CheckedRows, y: Vector, weight: Vector, levels: Vector) -> Self:
-        """Fit functions over landmarks, each level separately."""
-        used = weight > 0
-        price = float(self.C) * weight[used]
-        tasks = [task_of(Quantile(float(level)), y[used], price, intercept=True) for level in levels]
-        fitted = solve_on_landmarks(self, X, weight, tasks, intercept=True, passes=int(self.max_iter))
+    def _fit_on_landmarks(
+        self, X: CheckedRows, y: Vector, weight: Vector, levels: Vector, started: BlockFit | DaskFit | None
+    ) -> Self:
+        """Fit functions over landmarks, each level separately; of rows in parts, X, y and weight are a sample."""
+        used, losses = weight > 0, [Quantile(float(level)) for level in levels]
+        options: dict[str, Any] = {"intercept": True, "passes": int(self.max_iter)}
+        if started is None:
+            price = float(self.C) * weight[used]
+            tasks = [task_of(loss, y[used], price, intercept=True) for loss in losses]
+            fitted = solve_on_landmarks(self, X, weight, tasks, **options)
+        else:
+            parts = [PartTask.of_numbers(loss, y[used], float(self.C), intercept=True) for loss in losses]
+            fitted = solve_in_parts(self, started, X, parts, **options)
         keep_landmarks(self, fitted, ["support_"])
         self.quantiles_, self.n_iter_ = levels, fitted.certificate.iterations
         self.crossings_ = _crossings(fitted.values(), levels, y[used])
         self.fit_status_ = int(warn_if_stopped(self))
         return self
 
+    @in_parts
     def predict(self, X: RowsLike) -> Vector:
         """Return the quantiles at each row.
 

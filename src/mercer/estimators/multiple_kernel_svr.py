@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer._types import Matrix, RowsLike, Vector
+from mercer._types import Matrix, Vector
 from mercer.estimators.shared.layout import dense
 from mercer.estimators.svm.chosen_by_folds import FoldChoice
 from mercer.estimators.svm.kernel_weights import LEARNED_WEIGHTS, WeightedTerms, plain
@@ -76,7 +76,7 @@ class MultipleKernelSVR(WeightedTerms, SVR):
     _choice = FoldChoice(())
     _fitted = LEARNED_WEIGHTS
 
-    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the weights of the kernels, and fit to rows and their targets.
 
         Parameters

@@ -14,7 +14,10 @@ from mercer._types import RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Maybe, Whole
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
+from mercer.estimators.shared.in_parts import PartTask, in_parts, solve_in_parts, start
 from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
+from mercer.estimators.shared.on_blocks import BlockFit
+from mercer.estimators.shared.on_dask import DaskFit
 from mercer.estimators.shared.parameters import require_flags, require_number
 from mercer.estimators.shared.restricted_risk import (
     keep_landmarks,
@@ -27,6 +30,7 @@ from mercer.estimators.shared.restricted_risk import (
 from mercer.estimators.shared.statements import SupportRows
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_svm_weight, fit_weighted_kernel
+from mercer.estimators.shared.whole_rows import takes_parts
 from mercer.estimators.svm.chosen_by_folds import CHOICE, FoldChoice
 from mercer.estimators.svm.single_expansion import (
     OF_ALL_ROWS,
@@ -264,13 +268,15 @@ class SVR(RegressorMixin, SingleExpansion):
         self.landmarks = landmarks
         self.random_state = random_state
 
-    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    @takes_parts
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and their targets.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
-            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        X : array-like or sparse matrix of shape (n, d), Blocks or a collection of Dask
+            For ``kernel="precomputed"``, the kernel matrix, (n, n). Blocks, which have targets and weights of their
+            own, are read once for each pass of the solver. Blocks and Dask need an approximation.
         y : array-like of shape (n,)
             Targets.
         sample_weight : float or array-like of shape (n,), optional
@@ -283,12 +289,16 @@ class SVR(RegressorMixin, SingleExpansion):
         if is_left_open(self):
             return fit_along_numbers(self, X, y, sample_weight)
         restricted = require_box_on_landmarks(self, self._choice.left_open(self))
+        started = start(self, X, y, sample_weight)
+        if started is not None:
+            self._choice.require_values(self)
+            X, y, sample_weight = started.training()
         if self._choice.left_open(self):
             return self._choice.fit(self, X, y, sample_weight)
         self._choice.forget(self)
         self._check_parameters()
         if restricted:
-            return self._fit_on_landmarks(X, y, sample_weight)
+            return self._fit_on_landmarks(X, y, sample_weight, started)
         X, y = self._check_X_and_numbers(X, y)
         weight = check_svm_weight(sample_weight, X)
         warn_of_constant(y, weight)
@@ -299,7 +309,10 @@ class SVR(RegressorMixin, SingleExpansion):
         warn_if_tol_is_coarse(self, y, weight)
         return self
 
-    def _fit_on_landmarks(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
+    def _fit_on_landmarks(
+        self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None, started: BlockFit | DaskFit | None
+    ) -> Self:
+        """Fit a function over landmarks; of rows in parts, the arguments are a sample."""
         X, y = self._check_X_and_numbers(X, y)
         weight = check_svm_weight(sample_weight, X)
         warn_of_constant(y, weight)
@@ -307,13 +320,19 @@ class SVR(RegressorMixin, SingleExpansion):
         fit_weighted_kernel(self, X, weight, intercept=intercept)
         used = weight > 0
         loss = EpsilonInsensitive(float(self.epsilon))
-        task = task_of(loss, y[used], float(self.C) * weight[used], intercept=intercept)
-        fitted = solve_on_landmarks(self, X, weight, [task], intercept=intercept, passes=int(self.max_iter))
+        options: dict[str, Any] = {"intercept": intercept, "passes": int(self.max_iter)}
+        if started is None:
+            task = task_of(loss, y[used], float(self.C) * weight[used], intercept=intercept)
+            fitted = solve_on_landmarks(self, X, weight, [task], **options)
+        else:
+            part = PartTask.of_numbers(loss, y[used], float(self.C), intercept=intercept)
+            fitted = solve_in_parts(self, started, X, [part], **options)
         keep_landmarks(self, fitted, (*OF_ALL_ROWS, *TUBE.always))
         self.shape_fit_, self.n_iter_ = X.shape, fitted.certificate.iterations
         self._report()
         return self
 
+    @in_parts
     def predict(self, X: RowsLike) -> Vector:
         """Return the prediction for each row.
 

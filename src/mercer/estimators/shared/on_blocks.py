@@ -181,12 +181,12 @@ class BlockFit:
             return stored(sample).sample(count, random)
 
         journal = None
-        if learner.checkpoint is not None:
+        if _checkpoint(learner) is not None:
             identity = [
                 *(type(learner).__name__, repr(kernel), _digest(landmarks), self.survey.fingerprint),
                 *(self.blocks.rows_per_block, settings, np.__version__),
             ]
-            journal = Journal(learner.checkpoint, json.dumps(identity))
+            journal = Journal(_checkpoint(learner), json.dumps(identity))
         shape = (self.survey.n, landmarks.shape[0], targets(sample.y)[0].shape[1])
         yield BlockedRows(shape, read, draw, journal)
         if journal is not None:
@@ -212,7 +212,12 @@ def require_checkpoint(learner: Any) -> None:
 
 def _seed(learner: Any) -> Any:
     """The state of the generator; with a checkpoint the same each time."""
-    return 0 if learner.random_state is None and learner.checkpoint is not None else learner.random_state
+    return 0 if learner.random_state is None and _checkpoint(learner) is not None else learner.random_state
+
+
+def _checkpoint(learner: Any) -> Any:
+    """The parameter, which not all learners have."""
+    return getattr(learner, "checkpoint", None)
 
 
 def _digest(rows: Any) -> str:

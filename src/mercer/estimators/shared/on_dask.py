@@ -46,7 +46,7 @@ class DaskFit:
     def of(cls, learner: Any, X: Any, y: Any, sample_weight: Any) -> DaskFit:
         """Have all partitions in the memory of the workers, and draw a sample of their rows."""
         check_parts(learner, X)
-        if learner.checkpoint is not None:
+        if getattr(learner, "checkpoint", None) is not None:
             raise ParameterError(
                 "checkpoint is for rows on this machine; leave it out for collections of Dask, whose workers repeat "
                 "the work of one that dies, or pass Blocks."
