@@ -3,6 +3,7 @@
 ``landmarks``: randomly pivoted Cholesky, with many pivots at once and one at a time.
 ``estimate``: the seconds that :func:`mercer.estimate` predicts, and those of the fits.
 ``bounds``, ``bounds_cost``: certificates of fits over landmarks for all rows, see ``scale_bounds.py``.
+``flights``: a table of three million rows from the command line; see ``scale_flights.py``.
 The others are fits to many rows: see ``scale_fits.py``.
 """
 
@@ -17,6 +18,7 @@ import numpy as np
 
 import scale_bounds
 import scale_fits
+import scale_flights
 from harness import Row, in_turn
 from mercer import SVC, KernelLogisticRegression, KernelPCA, KernelRidge, estimate
 from mercer.gram import Gram
@@ -108,4 +110,10 @@ def predicted() -> list[Row]:
     return rows
 
 
-PARTS = {"landmarks": landmarks, "estimate": predicted, **scale_fits.PARTS, **scale_bounds.PARTS}
+PARTS = {
+    "landmarks": landmarks,
+    "estimate": predicted,
+    "flights": scale_flights.flights,
+    **scale_fits.PARTS,
+    **scale_bounds.PARTS,
+}
