@@ -15,8 +15,9 @@ from harness import Row, seconds_of, tell
 from mercer import SVC, KernelSearchCV
 from svm_data import read, some_rows
 
-# Seconds of the search without a grid, with its refit.
-_BUDGET = 8.0
+# Seconds that the search without a grid is given, and that it may take with its refit. It uses what it is given, and
+# the winner has been the same from 4 seconds on.
+_BUDGET, _MOST_SECONDS = 6.0, 8.0
 _DEMAND = 40.0
 _WARM_UP_ROWS = 600
 
@@ -45,7 +46,7 @@ def without_grid(folder: Path, peers: dict[str, Any]) -> list[Row]:
     at = other.best_index_
     error = float(other.cv_results_["std_test_score"][at]) / np.sqrt(other.n_splits_)
     behind = (float(other.best_score_) - float(search.best_score_)) / error
-    met = behind <= 1.0 and seconds <= _BUDGET and taken >= _DEMAND * seconds
+    met = behind <= 1.0 and seconds <= _MOST_SECONDS and taken >= _DEMAND * seconds
     note = f"winner {behind:+.2f} standard errors behind the grid's; {processor:.1f} s of the processors"
     facts = {"standard_errors_behind": behind, "processor_seconds": processor, "best_score": float(search.best_score_)}
-    return [Row(name, peer, seconds, taken, f">= {_DEMAND:g}, <= {_BUDGET:g} s", met, note, facts)]
+    return [Row(name, peer, seconds, taken, f">= {_DEMAND:g}, <= {_MOST_SECONDS:g} s", met, note, facts)]

@@ -13,6 +13,7 @@ from mercer.engine import memory
 from mercer.estimators.nu_svc import NuSVC
 from mercer.estimators.svc import SVC
 from mercer.estimators.svm import one_vs_one
+from mercer.estimators.svm.one_vs_one import JointExpansion, pair_values
 from mercer.persistence import load, save
 from mercer.solvers.svm import pairwise
 from svm_cases import assert_same
@@ -154,3 +155,17 @@ def test_a_thousand_classes(tmp_path):
     save(model, tmp_path / "model.mercer")
     assert (tmp_path / "model.mercer").stat().st_size < 200 * 2**20
     np.testing.assert_array_equal(load(tmp_path / "model.mercer").predict(X[:50]), names[:50])
+
+
+def test_two_classes_take_one_product():
+    expansion = JointExpansion(np.arange(5), np.array([2, 3]), np.array([[1.0, -2.0, 0.5, 3.0, 1.5]]), np.array([0.25]))
+    K = np.random.default_rng(0).normal(size=(4, 5))
+    parts = []
+
+    def product(part, V):
+        parts.append(part)
+        return K[:, part] @ V
+
+    values = pair_values(product, expansion, 4)
+    np.testing.assert_allclose(values, (K @ expansion.dual_coef[0] + 0.25)[:, None])
+    assert parts == [slice(0, 5)]

@@ -175,3 +175,29 @@ def test_rounding_is_seen_in_the_one_pass_over_the_matrix(monkeypatch, dtype):
 
     monkeypatch.setattr(precomputed, "widest_gap", never)
     assert check_square(rounded) is rounded
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rows", [None, slice(2, 7), [8, 0, 0, 3]])
+@pytest.mark.parametrize("several", [False, True])
+def test_products_with_most_columns_read_whole_rows(monkeypatch, dtype, rows, several):
+    def picked(*_):
+        raise AssertionError("entries are picked one by one")
+
+    monkeypatch.setattr(precomputed, "pick_entries", picked)
+    monkeypatch.setattr(precomputed, "_WIDE", 9)
+    columns = [7, 0, 2, 2, 5]
+    V = RNG.normal(size=(5, 3) if several else 5).astype(dtype)
+    part = PrecomputedGram(K.astype(dtype), finite=True).restrict(rows, columns)
+    expected = K[np.ix_(np.arange(9)[slice(None) if rows is None else rows], columns)] @ V
+    product = part @ V
+    assert product.dtype == dtype
+    np.testing.assert_allclose(product, expected, rtol=1e-4 if dtype == np.float32 else 1e-12, atol=1e-5)
+
+
+def test_what_is_not_finite_stays_in_its_columns(monkeypatch):
+    monkeypatch.setattr(precomputed, "_WIDE", 9)
+    matrix = K.copy()
+    matrix[:, 8] = np.nan
+    product = PrecomputedGram(matrix, symmetric=False).restrict(None, np.arange(8)[::-1]) @ np.ones(8)
+    np.testing.assert_allclose(product, K[:, :8].sum(axis=1))

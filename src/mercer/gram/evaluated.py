@@ -192,5 +192,5 @@ def gathered(gram: EvaluatedGram, stack: ExitStack) -> EvaluatedGram:
     dtype, _ = reserve_whole(gram.shape, stack, {gram.dtype: 0})
     if dtype is None or gram.stored_array() is not None:
         return gram
-    entries = PrecomputedGram(whole_matrix(gram, dtype), symmetric=False)
+    entries = PrecomputedGram(whole_matrix(gram, dtype), symmetric=False, finite=gram.stored_is_finite())
     return EvaluatedGram({dtype: entries}, dtype, gram.squared_norms)

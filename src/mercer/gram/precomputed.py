@@ -25,6 +25,9 @@ _SIDE = 256
 _ALONE = 2**22
 # The fewest rows of a strip that is copied for a product.
 _FEWEST = 16
+# Products with at least this share of the columns of a stored matrix of at least so many, and with at most so many
+# vectors, read its whole rows: they are copied, or read as they lie, faster than some of their entries are picked.
+_MOST_OF_IT, _WIDE, _FEW_VECTORS = 0.5, 512, 4
 
 
 def _as_matrix(K: Any) -> Array:
@@ -218,6 +221,8 @@ class PrecomputedGram(ArrayInterface):
         V = check_factor(V, self.shape[1])
         if V.dtype == self.dtype and self._is_at_hand:
             return lapack.multiply(self.matrix, V)
+        if self._takes_most_of_rows(V):
+            return self._by_whole_rows(V)
         # By strips, because NumPy would copy the whole matrix in the other precision.
         out = np.empty((self.shape[0], *V.shape[1:]), np.result_type(self.dtype, V.dtype))
 
@@ -228,6 +233,40 @@ class PrecomputedGram(ArrayInterface):
 
         # Strips of no more entries than a tile: each thread keeps its work array.
         step = max(tiles.TILE**2 // max(self.shape[1], 1), _FEWEST)
+        threads.run([partial(multiply, rows) for rows in tiles.spans(self.shape[0], step)], self.n_jobs)
+        return out
+
+    def _takes_most_of_rows(self, V: Array) -> bool:
+        """Whether a product takes most of the entries of stored rows, all of which are finite."""
+        whole = self._whole
+        return (
+            self._known_finite
+            and (V.ndim == 1 or V.shape[1] <= _FEW_VECTORS)
+            and not isinstance(self._columns, slice)
+            and self.shape[1] >= _MOST_OF_IT * whole.shape[1] >= _MOST_OF_IT * _WIDE
+            and V.dtype == self.dtype == whole.dtype
+            and whole.flags.c_contiguous
+        )
+
+    def _by_whole_rows(self, V: Array) -> Array:
+        """``K V`` with zeros for the columns that this part lacks."""
+        whole = self._whole
+        weights = np.zeros((whole.shape[1], *V.shape[1:]), V.dtype)
+        # A column may be there twice.
+        np.add.at(weights, np.asarray(self._columns), V)
+        out = np.empty((self.shape[0], *V.shape[1:]), V.dtype)
+
+        def multiply(rows: slice) -> None:
+            at = _picked(self._rows, rows)
+            if isinstance(at, slice):
+                np.matmul(whole[at], weights, out=out[rows])
+                return
+            with tiles.scratch((len(at), whole.shape[1]), whole.dtype) as strip:
+                # The positions are valid; in its usual mode NumPy would make another copy.
+                np.take(whole, at, axis=0, out=strip, mode="clip")
+                np.matmul(strip, weights, out=out[rows])
+
+        step = max(tiles.TILE**2 // max(whole.shape[1], 1), _FEWEST)
         threads.run([partial(multiply, rows) for rows in tiles.spans(self.shape[0], step)], self.n_jobs)
         return out
 

@@ -94,6 +94,10 @@ def pair_values(product: Callable[[slice, Vector], Vector], expansion: JointExpa
     k = len(expansion.n_support)
     layout = PairLayout(expansion.n_support)
     values = np.tile(expansion.intercept, (m, 1))
+    if k == 2:
+        # The weights of both classes belong to the one pair.
+        every = slice(0, len(expansion.support))
+        return values + product(every, expansion.dual_coef.T) if every.stop else values
     for i in range(k):
         part = layout.part(i)
         if part.start == part.stop:

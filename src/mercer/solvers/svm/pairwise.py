@@ -34,6 +34,9 @@ from mercer.solvers.svm.warm_starts import WarmStarts, outward
 
 # The most rows of a pair whose matrix is joined row by row; its memory is touched for rows that are used only.
 JOINED = 3072
+# The same for a path on a stored matrix. Of more rows, a copy in float32 for all problems of the path takes less time
+# than steps on rows in float64, each picked when it is first needed.
+PICKED_ALONG = 2048
 
 
 class _Pairs:
@@ -170,7 +173,8 @@ class _Pairs:
         if self.blocks is not None:
             return JoinedPair(self.blocks, pair, parts)
         first, second = (part.stop - part.start for part in parts)
-        if gram.stored() is not None and EXACT < first + second <= JOINED:
+        most = JOINED if len(self.machines) == 1 else PICKED_ALONG
+        if gram.stored() is not None and EXACT < first + second <= most:
             return PickedPair(gram, (first, second))
         return None
 
