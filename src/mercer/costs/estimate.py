@@ -191,6 +191,12 @@ def _estimated(model: Any, case: Case, rows: Any) -> Estimate:
         gram = Gram(kernel, rows, dtype=np.float32)
         costly = gram.expensive or (gram.width >= 32 and case.n <= 12_288)
         case = replace(case, cheap=gram.cheap, costly=costly, definite=kernel.definiteness == "positive")
+        # Other rows of objects have other counted features.
+        features = gram.explicit_features(case.n) if case.d else None
+        if features is not None:
+            m, p = features.shape
+            entries, row_bytes = features.entries / m, features.nbytes / m
+            case = replace(case, features=p, entries=entries, is_sparse=features.is_sparse, row_bytes=row_bytes)
     ways = ways_of(model, case)
     room = memory.budget()
     taken = next((way for way in ways if way.nbytes <= room), min(ways, key=lambda way: way.nbytes))

@@ -12,11 +12,12 @@ from mercer.estimators.shared.on_blocks import rows_to_draw
 from mercer.estimators.shared.what_fits import solving_bytes
 from mercer.landmarks.choose import choice_bytes, rows_seen
 from mercer.solvers.gaussian.approaches import approach
-from mercer.solvers.linear import cholesky, iterative, penalty_path
+from mercer.solvers.linear import cholesky, iterative, penalty_path, primal, primal_steps
 from mercer.solvers.restricted import precondition
 from mercer.solvers.risk import logistic, products
 from mercer.solvers.spectral import eigenpairs
 from mercer.solvers.svm import active_set, smo
+from mercer.solvers.svm.coordinates import descent_bytes
 from mercer.solvers.svm.pairwise import JOINED
 
 # How often typical fits pass over the rows, take products or factor; measured by the part "estimate" of
@@ -28,6 +29,8 @@ _PRODUCTS, _PRODUCTS_OF_LANCZOS, _NEWTON_STEPS = 40, 40, 8
 _EVALUATIONS = 30
 # Residuals for the refinement of a float32 factor.
 _REFINED = 5
+# The same in the space of explicit features; an entry of these costs as much as so many operations in the cache.
+_STEPS_OF_FEATURES, _PASSES_OF_DESCENT, _SPARSE = 35, 40, 40.0
 # Of support vector machines: how many kernel values are evaluated, as a share of the matrix.
 _SHARE_OF_ROWS = 1.7
 # The operations of a reduction to a band with what follows, in units of a Cholesky factor.
@@ -54,6 +57,14 @@ class Case:
         Whether the rows are read in blocks.
     cheap, costly, definite : bool
         What the solvers of support vector machines and Gaussian processes ask of the kernel.
+    features : int
+        Explicit features of the kernel; 0 if there are none, or not finitely many that are known.
+    entries : float
+        How many of these are stored for a row.
+    is_sparse : bool
+        Whether only some are.
+    row_bytes : float
+        Memory of the features of a row, if they are not the row itself.
     """
 
     n: int
@@ -65,6 +76,10 @@ class Case:
     cheap: bool = False
     costly: bool = False
     definite: bool = True
+    features: int = 0
+    entries: float = 0.0
+    is_sparse: bool = False
+    row_bytes: float = 0.0
 
     @property
     def pairs(self) -> int:
@@ -209,10 +224,30 @@ def _ridge(model: Any, case: Case) -> list[Way]:
             Way(f"band form, alpha by {model.alpha}", each * n * n, case.pairs, operations=_BAND * cube)
             for each in penalty_path.ENTRY_BYTES[0 if n >= cholesky.MIXED_FROM else 1 :]
         ]
-    ways = [] if model.solver == "cg" else _cholesky(case)
+    ways = _in_features(model, case)
+    if model.solver != "cg":
+        ways += _cholesky(case)
     if model.solver != "cholesky":
         ways.append(_products(case))
     return ways
+
+
+def _in_features(model: Any, case: Case) -> list[Way]:
+    """Ridge regression in the space of explicit features, where these are fewer than the rows."""
+    n, p = case.n, case.features
+    if not 0 < p <= n:
+        return []
+    if case.is_sparse and p > primal.MOST_SPARSE:
+        if model.solver == "cholesky":
+            return []
+        steps = _SPARSE * case.entries * n * _STEPS_OF_FEATURES
+        nbytes = int(case.row_bytes * n) + primal_steps.vector_bytes(n, p, case.targets)
+        return [Way(f"conjugate gradients on {p:,} explicit features", nbytes, operations=steps)]
+    if p > primal.most_features(n) or model.solver == "cg":
+        return []
+    operations = 1.0 * n * p * p + p**3 / 3
+    nbytes = int(case.row_bytes * n) + primal.square_bytes(p)
+    return [Way(f"normal equations of {p:,} explicit features", nbytes, operations=operations)]
 
 
 def _cholesky(case: Case) -> list[Way]:
@@ -248,6 +283,10 @@ def _svm(model: Any, case: Case) -> list[Way]:
         return [Way("SMO on the blocks of the classes", 4 * sum(count**2 for count in counts), case.pairs)]
     if n <= smo.WHOLE:
         return [Way("SMO on the whole matrix", 4 * n * n, case.pairs)]
+    if 0 < case.features <= n and model.max_iter < 0:
+        operations = _SPARSE * case.entries * case.n * _PASSES_OF_DESCENT
+        nbytes = int(case.row_bytes * n) + descent_bytes(n, case.features)
+        return [Way(f"coordinate descent on {case.features:,} explicit features", nbytes, operations=operations)]
     kept = 0 if case.cheap else min(4 * n * n, int(model.cache_size * 2**20))
     pairs = len(counts) * (len(counts) - 1) // 2 if _has_pairs(model) else 1
     note = "the time depends on how many rows become support vectors"

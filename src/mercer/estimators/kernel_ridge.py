@@ -56,6 +56,7 @@ from mercer.solvers.linear.leave_one_out import leave_one_out
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState
 from mercer.solvers.linear.penalty_curves import PenaltyCurves, default_penalties, trace
 from mercer.solvers.linear.penalty_path import Criterion, PenaltyPath
+from mercer.solvers.linear.primal_steps import PrimalCG, sparse_features
 from mercer.solvers.linear.principal_systems import PartSolution
 from mercer.solvers.solution import Certificate, Solution
 
@@ -353,6 +354,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
                 f"solver='cg' needs a positive semi-definite kernel and alpha above 0, but kernel is {self.kernel!r} "
                 f"and alpha is {self.alpha!r}; change these, or pass solver='cholesky'."
             )
+        if able and self.solver != "cholesky":
+            with ExitStack() as stack:
+                phi = sparse_features(system, stack)
+                if phi is not None:
+                    return PrimalCG(self.tol).solve(system, phi, n_jobs=self.n_jobs)
         if self.solver != "cg":
             try:
                 return cholesky.solve(system, n_jobs=self.n_jobs)

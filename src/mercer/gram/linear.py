@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from mercer._types import Matrix
 from mercer.engine import threads
@@ -20,8 +21,16 @@ _GAIN = 4
 
 def worth_it(left: LinearParts, right: LinearParts) -> bool:
     """Whether this is faster than computing the entries of K, because the rows have few columns."""
-    columns = sum(A.shape[1] for _, A in left)
-    return columns * _GAIN <= min(left[0][1].shape[0], right[0][1].shape[0])
+    n, m = left[0][1].shape[0], right[0][1].shape[0]
+    columns = sum(max(_width(A), _width(B)) for (_, A), (_, B) in zip(left, right, strict=True))
+    return columns * _GAIN <= min(n, m)
+
+
+def _width(A: Any) -> float:
+    """The columns that a product with V reads and writes for a row."""
+    n, p = A.shape
+    # The sums over strips of sparse rows have all columns.
+    return float(min(p, A.nnz / max(n, 1) + p / min(_SPAN, max(n, 1)))) if sp.issparse(A) else float(p)
 
 
 def linear_product(left: LinearParts, right: LinearParts, V: Matrix, n_jobs: int | None = None) -> Matrix:

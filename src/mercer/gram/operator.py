@@ -13,12 +13,14 @@ from mercer._errors import DataError
 from mercer._types import Array
 from mercer.engine import tiles
 from mercer.gram.array_interface import ArrayInterface
+from mercer.gram.features import ExplicitFeatures, features_of_rows
 from mercer.gram.linear import linear_product, worth_it
 from mercer.kernels.base import LinearParts
 from mercer.kernels.inputs import Index, Rows
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.plan import Plan, check_finite, diagonal
 from mercer.kernels.stored_parts import StoredValues, Use
+from mercer.kernels.vector.dot import Linear
 
 # With this many columns, the product of two rows takes longer than the rest of the computation of an entry.
 _EXPENSIVE_COLUMNS = 64
@@ -273,6 +275,21 @@ class Gram(ArrayInterface):
         Gram
         """
         return self._like(self._plan.left, self._plan.right, np.dtype(dtype))
+
+    def explicit_features(self, most: int) -> ExplicitFeatures | None:
+        """Return F, (n, p), with ``K = F F^T``; None if K is not known to have one of at most ``most`` columns.
+
+        Linear and polynomial kernels have one, kernels that count features of objects, and sums and multiples of these,
+        on chosen columns or normalised. A polynomial one is None where F does not fit the memory budget.
+        """
+        plan = self._plan
+        if not self.symmetric or plan.instead or self.kernel.definiteness != "positive":
+            return None
+        matrix = self.kernel._explicit_features(plan.left, most)
+        if matrix is None:
+            return None
+        given = plan.left.vectors if isinstance(self.kernel, Linear) else None
+        return features_of_rows(matrix, given)
 
     def leading(self) -> Gram | None:
         """Return a much cheaper matrix that is close to this one, or None if there is none.

@@ -214,6 +214,9 @@ class PrecomputedGram(ArrayInterface):
         """0: the entries are already stored."""
         return 0.0
 
+    def explicit_features(self, most: int) -> None:
+        """None: they are not known."""
+
     def leading(self) -> None:
         """None: no matrix is cheaper."""
 

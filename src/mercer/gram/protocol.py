@@ -18,6 +18,7 @@ member                       what it is                                   who us
 ``expensive``                whether an entry is worth keeping            svm (kept rows), online (look-ahead)
 ``cheap``                    whether it never is                          svm (kept rows)
 ``width``                    how many columns an entry is computed from   svm (whole matrix)
+``explicit_features(most)``  F with ``K = F F^T``, or None                linear, svm, risk (fewer features than rows)
 ``leading()``                a cheaper matrix close to K, or None         svm (first rounds)
 ``stored_array()``           the entries as an array, or None             :mod:`mercer.gram.hold`, perceptron
 ``stored()``                 the same without a copy of a symmetric part  curvature, svm (pairs of classes)
@@ -34,6 +35,7 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 from mercer._types import Array, Positions
+from mercer.gram.features import ExplicitFeatures
 
 
 @runtime_checkable
@@ -65,6 +67,10 @@ class GramMatrix(Protocol):
     def width(self) -> float:
         """How many numbers of a row the computation of an entry reads, about; 0 if the entries are stored."""
         return 0
+
+    def explicit_features(self, most: int) -> ExplicitFeatures | None:
+        """F, (n, p), with ``K = F F^T`` for a symmetric K; None if it is not known to have at most ``most`` columns."""
+        return None
 
     def leading(self) -> GramMatrix | None:
         """A much cheaper matrix that is close to this one."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from mercer._errors import ParameterError
 from mercer._types import Array
@@ -86,6 +87,9 @@ class Constant(Kernel):
     def _linear_parts(self, rows: Rows) -> LinearParts:
         return [(self.value, np.ones((rows.n, 1)))]
 
+    def _explicit_features(self, rows: Rows, most: int) -> Any | None:
+        return np.full((rows.n, 1), np.sqrt(self.value)) if most >= 1 else None
+
 
 @dataclass(frozen=True, repr=False)
 class Unary(Kernel):
@@ -145,6 +149,12 @@ class Scaled(Unary):
     def _linear_parts(self, rows: Rows) -> LinearParts | None:
         parts = self.kernel._linear_parts(rows)
         return None if parts is None else [(self.factor * weight, A) for weight, A in parts]
+
+    def _explicit_features(self, rows: Rows, most: int) -> Any | None:
+        features = self.kernel._explicit_features(rows, most)
+        if features is None or self.factor == 1:
+            return features
+        return features * features.dtype.type(np.sqrt(self.factor))
 
 
 @dataclass(frozen=True, repr=False)
@@ -316,6 +326,16 @@ class Sum(Combination):
     def _linear_parts(self, rows: Rows) -> LinearParts | None:
         parts = [term._linear_parts(rows) for term in self.terms]
         return None if any(part is None for part in parts) else [pair for part in parts for pair in part]
+
+    def _explicit_features(self, rows: Rows, most: int) -> Any | None:
+        parts: list[Any] = []
+        for term in self.terms:
+            features = term._explicit_features(rows, most)
+            if features is None:
+                return None
+            parts.append(features)
+            most -= features.shape[1]
+        return sp.hstack(parts, format="csr") if any(map(sp.issparse, parts)) else np.hstack(parts)
 
 
 @dataclass(frozen=True, repr=False)

@@ -425,6 +425,14 @@ class Expression(abc.ABC):
         a sum and A has about as few columns as the rows; else None."""
         return None
 
+    def _explicit_features(self, rows: Rows, most: int) -> Any | None:
+        """Features F, an array or CSR of shape (n, p), with ``K = F F^T`` for the rows with themselves.
+
+        None where the kernel is not known to have at most ``most`` of them. Those of other rows may be others, since
+        counted features are numbered by their first occurrence.
+        """
+        return None
+
     def _is_cheap(self, rows: Rows) -> bool:
         """Whether to compute a value of two rows takes less time than to store it and to read it again."""
         return False

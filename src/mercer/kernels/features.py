@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer._types import Array
@@ -239,6 +240,15 @@ class FeatureKernel(ObjectKernel):
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         if slopes.size:
             slopes += pairs.pull(_Common(self, by_level=True), weights)
+
+    def _explicit_features(self, rows: Rows, most: int) -> Any | None:
+        table = self._table(rows.objects(self.rows_of))
+        if len(table.ids) > most:
+            return None
+        starts, columns, values = table.matrix
+        roots = np.sqrt(self._level_weights())[table.levels]
+        shape = (len(starts) - 1, len(table.ids))
+        return sp.csr_matrix((values * roots[columns], columns, starts), shape=shape)
 
     def _uses(self, scope: Scope) -> Iterator[Hashable]:
         yield scope, _Common(self)

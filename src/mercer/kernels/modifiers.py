@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import Array
@@ -80,6 +81,9 @@ class On(Unary):
 
     def _linear_parts(self, rows: Rows) -> LinearParts | None:
         return self.kernel._linear_parts(rows.on(self.columns))
+
+    def _explicit_features(self, rows: Rows, most: int) -> Any | None:
+        return self.kernel._explicit_features(rows.on(self.columns), most)
 
 
 def _column(column: Any) -> int | str:
@@ -229,6 +233,15 @@ class Normalized(Unary):
                 "be normalised; only positive semi-definite kernels can."
             )
         return np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0)
+
+    def _explicit_features(self, rows: Rows, most: int) -> Any | None:
+        features = self.kernel._explicit_features(rows, most)
+        if features is None:
+            return None
+        factors = self._inverse_norms(rows).astype(features.dtype, copy=False)
+        return (
+            sp.csr_matrix(sp.diags_array(factors) @ features) if sp.issparse(features) else features * factors[:, None]
+        )
 
     def _norms(self, pairs: Pairs) -> tuple[Array, Array]:
         return pairs.vectors(("inverse norm", self.kernel), self._inverse_norms)

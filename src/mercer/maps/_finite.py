@@ -16,7 +16,7 @@ from mercer.data.vectors import as_vectors
 from mercer.kernels import AllSubsets, Linear, Polynomial
 from mercer.kernels.algebra import Constant, Power, Product, Scaled, Sum
 from mercer.kernels.modifiers import Normalized, On, Warped
-from mercer.maps._monomials import feature_count
+from mercer.kernels.vector.monomials import feature_count
 from mercer.maps.all_subsets import AllSubsetsMap
 from mercer.maps.polynomial import PolynomialMap
 

@@ -14,23 +14,13 @@ from numpy.typing import NDArray
 from mercer._errors import MemoryBudgetError
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count
+from mercer.kernels.vector.monomials import counts_by_degree, feature_count
 from mercer.loops.monomials import monomials, sparse_monomials
 from mercer.loops.sparse_rows import SparseRows
 from mercer.maps._base import FeatureMap, by_rows, csr_of
 
 # Up to here factors and factorials of degrees are well inside of float32.
 _SINGLE_DEGREE = 16
-
-
-def feature_count(d: int, degree: int, lowest: int) -> int:
-    """Number of monomials of degrees ``lowest`` (0 or ``degree``) to ``degree`` in ``d`` columns.
-
-    Examples
-    --------
-    >>> feature_count(3, 2, 0), feature_count(3, 2, 2)
-    (10, 6)
-    """
-    return math.comb(d + degree, degree) if lowest == 0 else math.comb(d + degree - 1, degree)
 
 
 def in_figures(count: int) -> str:
@@ -46,15 +36,6 @@ def in_figures(count: int) -> str:
     # Python prints no more than 4300 digits, and nobody reads them.
     tens, rest = divmod(math.log10(count) + 1e-9, 1)
     return f"about {10**rest:.1f}e+{int(tens)}"
-
-
-def _counts(degree: int, m: int) -> NDArray[np.int64]:
-    """``counts[t, k]``: monomials of degree ``t`` in ``k`` columns, for all up to ``degree`` and ``m``."""
-    counts = np.zeros((degree + 1, m + 1), np.int64)
-    counts[0] = 1
-    for t in range(1, degree + 1):
-        np.cumsum(counts[t - 1, 1:], out=counts[t, 1:])
-    return counts
 
 
 # In more columns, or of a higher degree in as many, monomials are more than 64 bits can number.
@@ -96,7 +77,7 @@ class MonomialMap(FeatureMap):
         if degree > _SINGLE_DEGREE and dtype == np.float32:
             return self._monomials(X.astype(np.float64), weights.astype(np.float64), factors).astype(dtype)
         weights, factors = weights.astype(dtype, copy=False), factors.astype(dtype)
-        counts = _counts(degree, X.shape[1])
+        counts = counts_by_degree(degree, X.shape[1])
         if sp.issparse(X):
             return self._sparse(X, weights, factors, counts)
         # Counted anew: the loops write without a look, and a model file may say anything.

@@ -12,6 +12,7 @@ from mercer._errors import NumericalError
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Is
 from mercer.kernels import Polynomial
+from mercer.kernels.vector.monomials import degree_factors
 from mercer.maps._base import largest_entry
 from mercer.maps._monomials import MonomialMap
 
@@ -103,10 +104,7 @@ class PolynomialMap(MonomialMap):
 
     def _factors(self) -> NDArray[np.float64]:
         """``sqrt(p! / (p - t)! c^(p - t))`` for each degree ``t``; the scale goes to the columns."""
-        p, root = self.kernel_.degree, math.sqrt(self.kernel_.offset)
-        with np.errstate(over="ignore", invalid="ignore"):
-            falling = np.cumprod([1.0, *np.sqrt(np.arange(p, 0, -1.0))])
-            factors = falling * np.float64(root) ** np.arange(p, -1.0, -1.0)
+        p, factors = self.kernel_.degree, degree_factors(self.kernel_.degree, self.kernel_.offset)
         if not np.isfinite(factors).all():
             raise NumericalError(
                 f"PolynomialMap: the weights of degree={p} with offset={self.kernel_.offset:g} overflow. Use a lower "

@@ -12,7 +12,7 @@ import mercer
 from mercer import KernelRidge
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF, AllSubsets, Linear, Polynomial
-from mercer.solvers.linear import cholesky, low_rank_solve
+from mercer.solvers.linear import cholesky, low_rank_solve, primal
 from mercer.solvers.linear.leave_one_out import leave_one_out
 from mercer.solvers.linear.linear_system import LinearSystem
 from mercer.solvers.solution import Status
@@ -22,6 +22,12 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 3))
 T = np.column_stack([np.sin(X[:, 0]), X @ [1.0, -2.0, 0.5]]) + 0.1 * RNG.normal(size=(N, 2))
 WEIGHTS = RNG.integers(1, 4, N).astype(float)
+
+
+@pytest.fixture(autouse=True)
+def without_explicit_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels with few features are solved in these otherwise."""
+    monkeypatch.setattr(primal, "LEAST_ROWS", 10**9)
 
 
 def by_whole_matrix(system: LinearSystem, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:

@@ -6,11 +6,14 @@ import abc
 import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from mercer._errors import ParameterError
 from mercer._types import Array
+from mercer.engine import memory
 from mercer.kernels.algebra import raise_to
 from mercer.kernels.base import Definiteness, LinearParts
 from mercer.kernels.inputs import Rows, Scope
@@ -20,6 +23,7 @@ from mercer.kernels.pairs import Pairs
 from mercer.kernels.parameters import number, whole
 from mercer.kernels.plan import diagonal
 from mercer.kernels.statistics import Angle, Dot, Statistic
+from mercer.kernels.vector.monomials import feature_count, polynomial_features
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,6 +58,9 @@ class Linear(DotKernel):
 
     def _linear_parts(self, rows: Rows) -> LinearParts:
         return [(1.0, rows.vectors)]
+
+    def _explicit_features(self, rows: Rows, most: int) -> Any | None:
+        return rows.vectors if rows.vectors.shape[1] <= most else None
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,6 +111,14 @@ class Polynomial(DotKernel):
     def _finish(self, t: Array) -> None:
         t += t.dtype.type(self.offset)
         raise_to(t, self.degree)
+
+    def _explicit_features(self, rows: Rows, most: int) -> Any | None:
+        X = rows.vectors
+        lowest = 0 if self.offset > 0 else self.degree
+        count = feature_count(X.shape[1], self.degree, lowest)
+        if sp.issparse(X) or count > most or 8 * rows.n * count > memory.room(8 * rows.n * count):
+            return None
+        return polynomial_features(X, self.degree, self.scale, self.offset)
 
     def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
         outer = t + self.offset

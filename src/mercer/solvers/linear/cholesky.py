@@ -27,6 +27,7 @@ from mercer.solvers.algebra.conjugate_gradients import Map, Refined, lengths, re
 from mercer.solvers.algebra.symmetric_store import SymmetricStore
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, ScaledGram
 from mercer.solvers.linear.low_rank_solve import LOW_RANK_STORAGE, eigenpairs, low_rank_form, solve_shifted
+from mercer.solvers.linear.primal import PRIMAL, PRIMAL_STORAGE, NormalEquations
 from mercer.solvers.solution import Certificate, Solution, Status
 
 # Below this many rows a float64 factor takes a few hundredths of a second, which float32 cannot better.
@@ -40,6 +41,9 @@ _ILL_CONDITIONED = 1e-6
 LOW_RANK = "low rank"
 SINGLE, DOUBLE = "float32 Cholesky, refined", "float64 Cholesky"
 LEAST_SQUARES, LDL = "least squares", "float64 LDL^T"
+
+Group = tuple[float, NDArray[np.intp]]
+"""A shift, and the columns that have it."""
 
 
 @dataclass
@@ -172,10 +176,12 @@ def _solve_groups(system: LinearSystem) -> tuple[_Progress, str]:
     b = gram.apply_scale(np.asarray(system.targets))
     progress = _Progress(np.zeros_like(b), b.copy(), np.zeros(k))
     mixed = system.convex and is_mixed(n, k)
-    left = _solve_low_rank(system, b, progress) if system.convex else system.groups()
+    left = _solve_primal(system, b, progress)
+    sentence = PRIMAL_STORAGE
+    if left and system.convex:
+        left, sentence = _solve_low_rank(system, b, left, progress), LOW_RANK_STORAGE
     with ExitStack() as stack:
         dense: NDArray[Any] | None = None
-        sentence = LOW_RANK_STORAGE
         if left:
             dense, sentence = _dense(gram, stack, optional=mixed)
         while mixed and left:
@@ -195,9 +201,31 @@ def _solve_groups(system: LinearSystem) -> tuple[_Progress, str]:
     return progress, sentence
 
 
-def _solve_low_rank(system: LinearSystem, b: Matrix, progress: _Progress) -> list[tuple[float, NDArray[np.intp]]]:
+def _solve_primal(system: LinearSystem, b: Matrix, progress: _Progress) -> list[Group]:
+    """Solve in the space of explicit features where these are fewer than the rows; the groups that are left."""
+    with ExitStack() as stack:
+        groups, equations = system.groups(), NormalEquations.of(system, stack)
+        while equations is not None and groups:
+            shift, columns = groups[0]
+            refined, method = equations.solve(shift, b[:, columns]), PRIMAL
+            if refined is None:
+                pairs = equations.eigenpairs()
+                if pairs is None:
+                    break
+                refined, violation = _least_squares(pairs[0] + shift, pairs[1], b[:, columns], system, shift)
+                method = LEAST_SQUARES
+            elif refined.converged:
+                violation = relative(refined.residual, b[:, columns])
+            else:
+                break
+            progress.take(columns, refined, method, violation)
+            groups = groups[1:]
+    return groups
+
+
+def _solve_low_rank(system: LinearSystem, b: Matrix, groups: list[Group], progress: _Progress) -> list[Group]:
     """What a matrix of low rank can be solved for, without making it; the groups of columns that are left."""
-    groups, gram = system.groups(), system.scaled()
+    gram = system.scaled()
     with ExitStack() as stack:
         form = low_rank_form(gram, stack)
         while form is not None and groups:
@@ -262,11 +290,7 @@ def _in_single(factor: SymmetricStore) -> Map:
 
 
 def _solve_double(
-    system: LinearSystem,
-    store: SymmetricStore,
-    b: Matrix,
-    groups: list[tuple[float, NDArray[np.intp]]],
-    progress: _Progress,
+    system: LinearSystem, store: SymmetricStore, b: Matrix, groups: list[Group], progress: _Progress
 ) -> None:
     """By float64 factors, one after the other in the same store."""
     regular = _definite if system.convex else _indefinite

@@ -36,14 +36,17 @@ import numpy as np
 
 from mercer._errors import ParameterError
 from mercer._types import Array, Vector
-from mercer.engine import threads
-from mercer.gram.hold import REMEDY, as_it_is, held_whole, hold_exact, reserve_whole, whole_matrix
+from mercer.engine import memory, threads
+from mercer.engine.progress import Progress
+from mercer.gram.features import ExplicitFeatures
+from mercer.gram.hold import REMEDY, as_it_is, fits, held_whole, hold_exact, reserve_whole, whole_matrix
 from mercer.gram.protocol import GramMatrix
 from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.solution import Solution
 from mercer.solvers.svm.active_set import by_active_sets
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.certify import check_gradient, objectives, renew_gradient
+from mercer.solvers.svm.coordinates import FEATURES_STORAGE, CoordinateDescent, descent_bytes
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.kept_matrix import KeptMatrix
 from mercer.solvers.svm.shared_rows import on_shared_rows
@@ -175,7 +178,7 @@ class _Solver:
     """Moves an iterate with an exact gradient; ``peak_bytes`` is the peak of the reserved memory."""
 
     def __init__(self, problem: BoxQP, rules: SMO, start: Start) -> None:
-        self.totals = np.asarray(problem.totals)
+        self.totals, self.convex = np.asarray(problem.totals), problem.convex
         self.gram, self.once, self.rules, self.limit = problem.gram, problem.once, rules, rules.limit
         self.matrix, self.kept = start.matrix, start.kept
         self.peak_bytes, self.storage = 0, "" if self.matrix is None else held_whole(self.matrix)
@@ -216,7 +219,7 @@ class _Solver:
 
     def _large(self, point: Iterate, tol: float) -> None:
         """Solve in float32, again from the float64 gradient, which shows the remaining errors, and then in float64."""
-        if self.matrix is None and self._on_what_is_there(point, tol):
+        if self.matrix is None and (self._on_what_is_there(point, tol) or self._by_features(point, tol)):
             return
         attempts = 2 if len(point.beta) <= WHOLE else _ATTEMPTS
         with ExitStack() as stack:
@@ -267,6 +270,27 @@ class _Solver:
         renew_gradient(self.gram, point, self.known)
         self.known = point.beta.copy(), point.F.copy()
         return point.violation() <= tol or point.steps >= self.limit
+
+    @cached_property
+    def features(self) -> ExplicitFeatures | None:
+        """Explicit features, where there are at most as many as rows and coordinate descent can use them."""
+        n = len(self.totals) <= 1 and self.gram.shape[0]
+        if not self.convex or n <= WHOLE or self.rules.max_iter >= 0 or (self.kept and self.kept.square is not None):
+            return None
+        return self.gram.explicit_features(n)
+
+    def _by_features(self, point: Iterate, tol: float) -> bool:
+        """Solve in the space of explicit features; return whether that was enough."""
+        features = self.features
+        nbytes = 0 if features is None else features.nbytes + descent_bytes(*features.shape)
+        if features is None or not fits(nbytes):
+            return False
+        with memory.reserve(nbytes, f"{features.shape[1]} explicit features"):
+            CoordinateDescent(features, tol, Progress(None, "passes", self.rules.verbose)).solve(point, self.totals)
+        check_gradient(point)
+        self.peak_bytes = max(self.peak_bytes, nbytes)
+        self.known, self.storage = (point.beta.copy(), point.F.copy()), FEATURES_STORAGE
+        return point.violation() <= tol
 
     def _attempt(self, dtype: type[np.floating], point: Iterate, tol: float, kept: KeptMatrix) -> None:
         """One solve in the precision ``dtype``."""

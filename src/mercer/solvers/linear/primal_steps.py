@@ -1,0 +1,151 @@
+"""Kernel systems in the space of many sparse features: conjugate gradients, whose steps read each entry once."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer._errors import MercerWarning, warn_user
+from mercer._types import Matrix
+from mercer.engine import memory, threads
+from mercer.engine.progress import Progress
+from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients, lengths
+from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState
+from mercer.solvers.linear.primal import MOST_SPARSE, PRIMAL_STORAGE, ScaledFeatures, explicit_features
+from mercer.solvers.solution import Certificate, Solution, Status
+
+PRIMAL_STEPS = "conjugate gradients on explicit features"
+# Sums over parts of the rows, and vectors of the rows.
+_SUMS, _VECTORS = 20, 6
+# What is left must fall by this share before it is looked at over the rows again.
+_LESS = 0.1
+# A sweep from the true residual must lower it by half.
+_FALL = 0.5
+
+
+def vector_bytes(n: int, p: int, k: int) -> int:
+    """Memory for n rows, p features and k targets beside the features.
+
+    >>> vector_bytes(1000, 100, 1)
+    64000
+    """
+    return 8 * k * (_SUMS * p + _VECTORS * n)
+
+
+def sparse_features(system: LinearSystem, stack: ExitStack) -> ScaledFeatures | None:
+    """Sparse features, at most as many as rows, that are too many for normal equations; None if there are none."""
+    n, k = system.shape
+    features = explicit_features(system, n, stack) if n > MOST_SPARSE else None
+    if features is None or not features.is_sparse or features.shape[1] <= MOST_SPARSE:
+        return None
+    stack.enter_context(memory.reserve(vector_bytes(n, features.shape[1], k), "the steps on explicit features"))
+    return ScaledFeatures(features, system.scaled().scale)
+
+
+@dataclass(frozen=True)
+class PrimalCG:
+    r"""Solve :math:`(\Phi^\top \Phi + \mu I) v = \Phi^\top b`, preconditioned with the diagonal.
+
+    Parameters
+    ----------
+    tol : float, default=1e-6
+        The residual of the system over the rows, relative to the targets, at which to stop.
+    max_iter : int, default=1000
+        The most steps.
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 1000
+
+    def solve(
+        self, system: LinearSystem, phi: ScaledFeatures, *, n_jobs: int | None = None
+    ) -> Solution[Matrix, LinearSystemState]:
+        """Return c, (n, k), with the certificate of :func:`mercer.solvers.linear.cholesky.solve`.
+
+        Parameters
+        ----------
+        system : LinearSystem
+            Convex, with shifts above 0.
+        phi : ScaledFeatures
+            Of :func:`sparse_features`.
+        n_jobs : int, optional
+            Threads.
+        """
+        start_time = time.perf_counter()
+        with memory.track() as account, threads.workers(n_jobs):
+            run = _Run(self, system, phi)
+            z, residual, status = run.solve()
+        size = lengths(run.b)
+        relative = float((lengths(residual) / np.where(size > 0, size, 1.0)).max(initial=0.0))
+        if status is not Status.converged:
+            warn_user(
+                f"conjugate gradients ended with a relative residual of {relative:.1e} after {run.steps} steps, above "
+                f"tol = {self.tol:g}. Raise alpha or tol.",
+                MercerWarning,
+            )
+        primal, dual = system.objectives(z, residual)
+        seconds = time.perf_counter() - start_time
+        certificate = Certificate(
+            primal, dual, relative, run.steps, seconds, account.peak, status, storage=PRIMAL_STORAGE
+        )
+        state = LinearSystemState(PRIMAL_STEPS, relative)
+        return Solution(system.scaled().apply_scale(z), status, certificate, state)
+
+
+class _Run:
+    """One solution; the columns with one shift are solved together."""
+
+    def __init__(self, solver: PrimalCG, system: LinearSystem, phi: ScaledFeatures) -> None:
+        self.solver, self.system, self.phi, self.steps = solver, system, phi, 0
+        self.b = system.scaled().apply_scale(np.asarray(system.targets))
+        self.squares = phi.features.column_squares(phi.weights)[:, None]
+        self.progress = Progress(solver.max_iter, "steps on explicit features")
+
+    def solve(self) -> tuple[Matrix, Matrix, Status]:
+        z, residual, status = np.zeros_like(self.b), self.b.copy(), Status.converged
+        for shift, columns in self.system.groups():
+            z[:, columns], residual[:, columns], own = self._columns(np.ascontiguousarray(self.b[:, columns]), shift)
+            status = own if own is not Status.converged else status
+        return z, residual, status
+
+    def _columns(self, b: Matrix, shift: float) -> tuple[Matrix, Matrix, Status]:
+        """Sweeps from the true residual, until that is small or no longer falls."""
+        aim = self.solver.tol * lengths(b)
+        v, before = np.zeros((self.phi.features.shape[1], b.shape[1])), np.inf
+        z, rho, r = b / shift, self.phi.pull(b), b
+        while True:
+            v = v + self._sweep(rho, shift, aim)
+            z, rho, r = self.phi.residual(v, b, shift)
+            left = float(lengths(r).max(initial=0.0))
+            if (lengths(r) <= aim).all():
+                return z, r, Status.converged
+            if self.steps >= self.solver.max_iter:
+                return z, r, Status.iteration_limit
+            if not left < _FALL * before:
+                return z, r, Status.stalled
+            before = left
+
+    def _sweep(self, rho: Matrix, shift: float, aim: Matrix) -> Matrix:
+        """Steps until what is left over the rows, ``Phi rho / mu``, is within the aim."""
+        weights, features = self.phi.weights, self.phi.features
+        diagonal = self.squares + shift
+
+        def apply(V: Matrix) -> Matrix:
+            self.steps += 1
+            self.progress.advance()
+            return features.curve(V, weights) + shift * V
+
+        search = ConjugateGradients(apply, lambda R: R / diagonal, rho)
+        goal = self.solver.tol * lengths(rho)
+        while search.advance() and self.steps < self.solver.max_iter:
+            left = lengths(search.residual)
+            if not (left <= goal).all():
+                continue
+            over_rows = lengths(self.phi @ search.residual) / shift
+            if (over_rows <= aim).all():
+                break
+            goal = left * np.maximum(_LESS, np.minimum(aim / np.where(over_rows > 0, over_rows, 1.0), 1.0))
+        return search.x

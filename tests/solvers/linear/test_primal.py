@@ -1,0 +1,142 @@
+"""Systems in the space of explicit features: the answer of the dual system, for less."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+
+import mercer
+from mercer import KernelRidge
+from mercer.gram import Gram
+from mercer.kernels import Constant, Linear, Polynomial, Spectrum
+from mercer.maps import NystroemMap
+from mercer.solvers.linear import cholesky, primal, primal_steps
+from mercer.solvers.linear.linear_system import LinearSystem
+from mercer.solvers.solution import Status
+
+N = 800
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, 6))
+T = np.column_stack([X @ np.arange(6.0), np.sin(X[:, 0])]) + 0.1 * RNG.normal(size=(N, 2))
+WEIGHTS = RNG.integers(0, 4, N).astype(float)
+DEGENERATE = np.column_stack([X, np.full(N, 3.0), np.zeros(N), X[:, 0]])
+SPARSE = sp.random_array((N, 40), density=0.1, rng=np.random.default_rng(1), format="csr")
+WORDS = ["".join(RNG.choice(list("ACGT"), 12)) for _ in range(N)]
+
+
+def with_and_without(monkeypatch: pytest.MonkeyPatch, rows, alpha, kernel, weights=None, targets=T):
+    """Models in the space of explicit features, and by the kernel matrix."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        by_features = KernelRidge(alpha, kernel=kernel).fit(rows, targets, weights)
+        monkeypatch.setattr(primal, "LEAST_ROWS", 10**9)
+        by_matrix = KernelRidge(alpha, kernel=kernel).fit(rows, targets, weights)
+    return by_features, by_matrix
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
+@pytest.mark.parametrize("alpha", [1.0, [0.1, 10.0]], ids=["one", "each"])
+@pytest.mark.parametrize(
+    "rows, kernel",
+    [
+        (X, Linear()),
+        (X.astype(np.float32), Linear()),
+        (DEGENERATE, Linear()),
+        (np.vstack([X[:400], X[:400]]), Linear()),
+        (SPARSE, Linear()),
+        (sp.csc_array(SPARSE), Linear().normalized()),
+        (X[:, :3], Polynomial(2)),
+        (X[:, :3], Polynomial(3, 0.5, 0.0)),
+        (X, 2.0 * Linear().on([0, 2]) + Constant(3.0)),
+        (WORDS, Spectrum(2)),
+        (WORDS, Spectrum(2).normalized()),
+    ],
+    ids=[
+        "linear",
+        "float32",
+        "degenerate",
+        "duplicates",
+        "sparse",
+        "normalised",
+        "polynomial",
+        "monomials",
+        "sum",
+        "counted",
+        "counted and normalised",
+    ],
+)
+def test_is_the_answer_of_the_kernel_matrix(rows, kernel, alpha, weights, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_features, by_matrix = with_and_without(monkeypatch, rows, alpha, kernel, weights)
+    assert by_features.factorization_ == primal.PRIMAL != by_matrix.factorization_
+    assert by_features.certificate_.storage == primal.PRIMAL_STORAGE
+    scale = np.abs(by_matrix.dual_coef_).max()
+    np.testing.assert_allclose(by_features.dual_coef_, by_matrix.dual_coef_, rtol=1e-9, atol=1e-9 * scale)
+    assert by_features.certificate_.kkt_violation < 1e-11
+    assert by_features.certificate_.primal == pytest.approx(by_matrix.certificate_.primal, rel=1e-10)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
+@pytest.mark.parametrize("rows", [X, DEGENERATE, SPARSE], ids=["regular", "degenerate", "sparse"])
+def test_without_a_penalty_it_is_the_least_squares_solution_of_smallest_norm(rows, weights, monkeypatch) -> None:
+    by_features, by_matrix = with_and_without(monkeypatch, rows, 0.0, "linear", weights)
+    assert by_features.certificate_.status is Status.least_squares
+    np.testing.assert_allclose(by_features.dual_coef_, by_matrix.dual_coef_, rtol=1e-8, atol=1e-10)
+
+
+def test_a_penalty_that_is_rounding_is_least_squares_as_well() -> None:
+    with pytest.warns(UserWarning, match="its rank is 6 of 800"):
+        model = KernelRidge(1e-15, kernel="linear").fit(X, T)
+    np.testing.assert_allclose(model.coef_, np.linalg.lstsq(X, T, rcond=None)[0].T, rtol=1e-9)
+
+
+def test_no_matrix_of_the_rows_is_made_and_coefficients_are_those_of_ridge() -> None:
+    rows = RNG.normal(size=(3000, 40))
+    targets = rows @ RNG.normal(size=40) + RNG.normal(size=3000)
+    with mercer.config(memory=2 * primal.square_bytes(40) + 2**20):
+        model = KernelRidge(2.0, kernel="linear").fit(rows, targets)
+    np.testing.assert_allclose(model.coef_, Ridge(2.0, fit_intercept=False).fit(rows, targets).coef_, rtol=1e-9)
+    assert model.certificate_.peak_bytes == primal.square_bytes(40)
+
+
+def test_features_of_a_map_in_a_pipeline_need_no_kernel_matrix() -> None:
+    rows = RNG.normal(size=(4000, 3))
+    targets = np.sin(rows).sum(axis=1)
+    with mercer.config(memory="40 MiB"):
+        model = make_pipeline(NystroemMap(n_components=60, random_state=0), KernelRidge(1e-3, kernel="linear")).fit(
+            rows, targets
+        )
+    assert model[-1].factorization_ == primal.PRIMAL and model.score(rows, targets) > 0.99
+
+
+def test_where_features_are_many_the_system_is_that_of_the_rows() -> None:
+    rows = RNG.normal(size=(N, 700))
+    assert cholesky.solve(LinearSystem(Gram(Linear(), rows), T, [1.0, 1.0])).state.method == cholesky.DOUBLE
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
+def test_many_sparse_features_are_solved_by_steps(weights, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(primal_steps, "MOST_SPARSE", 30)
+    by_steps = KernelRidge([1.0, 0.01], kernel="linear", tol=1e-9).fit(SPARSE, T, weights)
+    by_equations = KernelRidge([1.0, 0.01], kernel="linear", solver="cholesky").fit(SPARSE, T, weights)
+    assert by_steps.factorization_ == primal_steps.PRIMAL_STEPS
+    assert by_steps.certificate_.status is Status.converged and by_steps.certificate_.kkt_violation < 1e-9
+    np.testing.assert_allclose(by_steps.coef_, by_equations.coef_, rtol=1e-6, atol=1e-7)
+
+
+def test_steps_that_run_out_are_reported() -> None:
+    system = LinearSystem(Gram(Linear(), SPARSE), T, [1e-6, 1e-6])
+    phi = primal.ScaledFeatures(system.gram.explicit_features(N))
+    with pytest.warns(UserWarning, match="after 3 steps, above"):
+        solution = primal_steps.PrimalCG(1e-10, max_iter=3).solve(system, phi)
+    assert solution.status is Status.iteration_limit and solution.certificate.kkt_violation > 1e-10
+
+
+def test_the_bits_do_not_depend_on_the_number_of_threads() -> None:
+    rows = RNG.normal(size=(9000, 300))
+    solutions = [KernelRidge(kernel="linear", n_jobs=n).fit(rows, rows[:, 0]).dual_coef_ for n in (1, 2, 5)]
+    assert all((solution == solutions[0]).all() for solution in solutions)
