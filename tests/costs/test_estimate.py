@@ -64,6 +64,7 @@ WAYS: dict[str, tuple[Any, int, int, tuple[int, int], float | None]] = {
     "columns": (KernelRidge(1.0), 0, 6, (600, 3000), None),
     "columns for SVC": (SVC(kernel="linear"), 2, 6, (3100, 4000), None),
     "monomials": (KernelRidge(1.0, kernel="poly", degree=2), 0, 6, (600, 2000), None),
+    "columns for logistic regression": (KernelLogisticRegression(kernel="linear"), 2, 6, (2100, 3000), None),
     "SVC, landmarks": (SVC(**ON_LANDMARKS), 3, 6, (600, 1500), None),
     "SVR, landmarks": (SVR(**ON_LANDMARKS), 0, 6, (300, 600), None),
     "components, landmarks": (KernelPCA(n_components=4, **ON_LANDMARKS), 0, 6, (600, 3000), None),

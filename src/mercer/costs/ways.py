@@ -302,6 +302,10 @@ def _logistic(model: Any, case: Case) -> list[Way]:
     n, k = case.n, max(2, len(case.classes))
     m = 1 if k == 2 else k
     beside = logistic.vector_bytes(n, m)
+    if case.features and products.read_less(case.entries * n, case.features, n):
+        operations = 2 * _SPARSE * case.entries * n * m * _PRODUCTS
+        name = f"Newton steps on {case.features:,} explicit features"
+        return [Way(name, int(case.row_bytes * n) + beside, operations=operations)]
     whole = products.entry_bytes(n)
     ways = [
         Way("Newton steps, K whole", each * n * n + beside, case.pairs, read=min(each, 8) * 1.0 * n * n * m * _PRODUCTS)

@@ -103,9 +103,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         this is True, it counts as indefinite.
     solver : {"auto", "cholesky", "cg"}, default="auto"
         How the system is solved for given penalties. ``"cholesky"`` factors the kernel matrix, which the memory budget
-        must have room for. ``"cg"`` takes products with the matrix, whose entries are computed anew for each, until the
-        residual is at most ``tol`` times the targets; a factor of low rank serves as preconditioner. ``"auto"`` factors
-        the matrix if it fits, and else takes products; ``factorization_`` and ``certificate_.storage`` say which.
+        must have room for, or the square of explicit features, where these are fewer than the rows. ``"cg"`` takes
+        products with the matrix, whose entries are computed anew for each, until the residual is at most ``tol`` times
+        the targets; a factor of low rank serves as preconditioner. ``"auto"`` factors what fits, and else takes
+        products. More than 4096 sparse features, at most as many as rows, are solved for by products with them.
+        ``factorization_`` and ``certificate_.storage`` say how it was done.
     approximation : {None, "nystroem"}, default=None
         ``"nystroem"`` restricts f to the span of few rows, the landmarks: :math:`f(x) = \sum_j c_j k(x, z_j)`. Time is
         then linear in the number of rows, and no matrix of rows and landmarks is kept. It needs a positive kernel and
@@ -163,7 +165,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         If parameters of the kernel are chosen: the search on all rows. Its value is minus the logarithm of the mean
         squared leave-one-out error, and its last parameter is the logarithm of alpha if that is chosen.
     factorization_ : str
-        How the system was solved: ``"low rank"``, ``"float32 Cholesky, refined"``, ``"float64 Cholesky"``,
+        How the system was solved: ``"normal equations of explicit features"``, ``"conjugate gradients on explicit
+        features"``, ``"low rank"``, ``"float32 Cholesky, refined"``, ``"float64 Cholesky"``,
         ``"least squares"``, ``"float64 LDL^T"`` or, if ``alpha`` is a criterion, ``"float64 band Cholesky"`` or
         ``"float32 band Cholesky, refined"``; by products with the kernel matrix, ``"conjugate gradients"``; with an
         approximation, ``"conjugate gradients over landmarks"``.
@@ -194,6 +197,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     matrices, :math:`2 n^3` operations and :math:`8 n^2` bytes, however many parameters there are. The search starts
     from two multiples of the given length scales, chosen on 400 rows; of more than 1000 rows, its first part uses 1000.
     With ``alpha="loo"`` the penalty is then chosen anew for the final kernel, as without a search.
+
+    A kernel with p explicit features, fewer than the rows (linear, polynomial of few columns, counted features of
+    strings and graphs), needs no kernel matrix: :math:`n p^2` operations and :math:`24 p^2` bytes.
 
     A kernel matrix of low rank r (linear kernels of few columns, smooth kernels of one or two, many repeated rows) is
     never computed: a fit then takes :math:`n r^2` operations and memory for r columns.

@@ -167,8 +167,9 @@ class LinearSystemState:
     Parameters
     ----------
     method : str
-        ``"low rank"``, ``"float32 Cholesky, refined"``, ``"float64 Cholesky"``, ``"least squares"`` or
-        ``"float64 LDL^T"``; several joined by ``"; "`` if the columns' shifts needed different ones.
+        ``"normal equations of explicit features"``, ``"conjugate gradients on explicit features"``, ``"low rank"``,
+        ``"float32 Cholesky, refined"``, ``"float64 Cholesky"``, ``"least squares"`` or ``"float64 LDL^T"``; several
+        joined by ``"; "`` if the columns' shifts needed different ones.
     relative_residual : float
         The largest ``||S t - (SKS + mu I) z|| / ||S t||`` among the columns, in float64.
     """

@@ -1,0 +1,46 @@
+"""Kernel logistic regression in the space of explicit features: the answer over the kernel matrix, without it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
+
+import mercer
+from mercer import KernelLogisticRegression
+from mercer.kernels import Linear, Polynomial
+from mercer.solvers.risk import products
+
+N = 2100
+RNG = np.random.default_rng(0)
+X = np.column_stack([RNG.normal(size=(N, 4)), np.full(N, 2.0), np.zeros(N)])
+CODES = np.digitize(X[:, 0] - X[:, 1] + RNG.logistic(size=N), [-1.0, 1.0])
+WEIGHTS = RNG.integers(0, 3, N).astype(float)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(
+    "rows, kernel",
+    [(X, Linear()), (sp.csc_array(X), 2.0 * Linear()), (X[:, :2].astype(np.float32), Polynomial(2))],
+    ids=["dense", "sparse", "polynomial"],
+)
+def test_is_the_answer_over_the_kernel_matrix(rows, kernel, classes, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = np.minimum(CODES, classes - 1)
+    weights = np.maximum(WEIGHTS, 1.0)
+    by_features = KernelLogisticRegression(kernel=kernel, tol=1e-6).fit(rows, labels, weights)
+    assert by_features.certificate_.storage == products.FEATURES_STORAGE
+    monkeypatch.setattr(products, "_GAIN", N * N)
+    by_matrix = KernelLogisticRegression(kernel=kernel, tol=1e-6).fit(rows, labels, weights)
+    assert by_matrix.certificate_.storage.startswith("held whole")
+    np.testing.assert_allclose(by_features.coef_, by_matrix.coef_, atol=2e-6 * np.abs(by_matrix.coef_).max() + 1e-9)
+    assert by_features.certificate_.primal == pytest.approx(by_matrix.certificate_.primal, rel=1e-9)
+
+
+def test_no_kernel_matrix_is_made_and_coefficients_are_those_of_logistic_regression() -> None:
+    labels = np.minimum(CODES, 1)
+    with mercer.config(memory="2 MiB"):
+        model = KernelLogisticRegression(kernel="linear", C=0.5, tol=1e-7).fit(X, labels, WEIGHTS)
+    other = LogisticRegression(C=0.5, tol=1e-10, max_iter=1000).fit(X, labels, WEIGHTS)
+    np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-4, atol=1e-6)
+    assert model.certificate_.peak_bytes < 2 * 2**20 < 4 * N * N
