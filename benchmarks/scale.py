@@ -4,6 +4,7 @@
 ``estimate``: the seconds that :func:`mercer.estimate` predicts, and those of the fits.
 ``bounds``, ``bounds_cost``: certificates of fits over landmarks for all rows, see ``scale_bounds.py``.
 ``flights``: a table of three million rows from the command line; see ``scale_flights.py``.
+``text_svc``, ``text_ridge``, ``columns``: linear kernels beside scikit-learn, see ``scale_linear.py``.
 The others are fits to many rows: see ``scale_fits.py``.
 """
 
@@ -19,6 +20,7 @@ import numpy as np
 import scale_bounds
 import scale_fits
 import scale_flights
+import scale_linear
 from harness import Row, in_turn
 from mercer import SVC, KernelLogisticRegression, KernelPCA, KernelRidge, estimate
 from mercer.gram import Gram
@@ -117,3 +119,4 @@ PARTS = {
     **scale_fits.PARTS,
     **scale_bounds.PARTS,
 }
+PARTS = {"landmarks": landmarks, "estimate": predicted, **scale_fits.PARTS, **scale_bounds.PARTS, **scale_linear.PARTS}

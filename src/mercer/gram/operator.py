@@ -281,6 +281,14 @@ class Gram(ArrayInterface):
 
         Linear and polynomial kernels have one, kernels that count features of objects, and sums and multiples of these,
         on chosen columns or normalised. A polynomial one is None where F does not fit the memory budget.
+
+        Parameters
+        ----------
+        most : int
+
+        Returns
+        -------
+        ExplicitFeatures or None
         """
         plan = self._plan
         if not self.symmetric or plan.instead or self.kernel.definiteness != "positive":

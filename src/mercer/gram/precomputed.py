@@ -215,7 +215,12 @@ class PrecomputedGram(ArrayInterface):
         return 0.0
 
     def explicit_features(self, most: int) -> None:
-        """None: they are not known."""
+        """None: they are not known.
+
+        Parameters
+        ----------
+        most : int
+        """
 
     def leading(self) -> None:
         """None: no matrix is cheaper."""

@@ -89,6 +89,10 @@ def is_named(kernel: Any) -> bool:
     return isinstance(kernel, str) and "(" not in kernel
 
 
+WITHOUT_RATE = ("linear", "cosine", "additive_chi2")
+"""Names of kernels for which ``gamma`` means nothing."""
+
+
 def _named(name: str, gamma: Any, degree: int, coef0: float, X: Any) -> Kernel:
     if name not in NAMES:
         matches = difflib.get_close_matches(name.lower(), NAMES, n=3, cutoff=0.5)

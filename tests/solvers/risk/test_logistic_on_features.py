@@ -44,3 +44,12 @@ def test_no_kernel_matrix_is_made_and_coefficients_are_those_of_logistic_regress
     other = LogisticRegression(C=0.5, tol=1e-10, max_iter=1000).fit(X, labels, WEIGHTS)
     np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-4, atol=1e-6)
     assert model.certificate_.peak_bytes < 2 * 2**20 < 4 * N * N
+
+
+def test_the_variance_of_the_rows_is_not_computed_for_a_kernel_without_a_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    def variance(*_: object) -> float:
+        raise AssertionError("a pass over all rows, and a copy of them")
+
+    monkeypatch.setattr("mercer.estimators.shared.weights.weighted_scale", variance)
+    model = KernelLogisticRegression(kernel="linear").fit(X[:50], CODES[:50])
+    assert model.kernel_ == Linear()

@@ -17,7 +17,7 @@ from mercer.data.vectors import refuse_unreal
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels import Kernel
-from mercer.kernels.convert import is_named, rate_of_scale
+from mercer.kernels.convert import WITHOUT_RATE, is_named, rate_of_scale
 
 # Weights up to this have squares, and products with kernel values, in float32 or float64 as solvers need them. What is
 # smaller than the largest by this factor changes no sum.
@@ -127,7 +127,7 @@ def weighted_scale(X: CheckedRows, weight: Vector) -> float:
 def fit_weighted_kernel(learner: KernelEstimator, X: CheckedRows, weight: Vector, *, intercept: bool) -> None:
     """Set ``learner.kernel_``; ``gamma="scale"`` uses the weighted variance of the rows."""
     by_scale = isinstance(learner.gamma, str) and learner.gamma == "scale"
-    named = is_named(learner.kernel) and not learner._is_precomputed
+    named = is_named(learner.kernel) and learner.kernel not in WITHOUT_RATE and not learner._is_precomputed
     gamma = weighted_scale(X, weight) if by_scale and named else None
     learner._fit_kernel(X, intercept=intercept, gamma=gamma)
 

@@ -26,6 +26,8 @@ _PART = 0.9
 _LOWER = 0.5
 # Passes over all rows, or over as many of them at a time.
 _MOST_PASSES = 400
+# The price of a sum that is off, as a share of the mean of K_ii: with 1 there are twice as many visits.
+_RHO = 0.1
 # How much of the tolerance a sum may be off, in units of the offset, before the rest is spread over the free rows.
 _OFF = 0.05
 # Rows of zeros without an offset have no curvature.
@@ -127,7 +129,7 @@ class _State:
         """The state at a point, whose gradient need not be exact."""
         n, p = features.shape
         squares = features.squared_norms()
-        rho = float(squares.mean()) if has_sum else 0.0
+        rho = _RHO * float(squares.mean()) if has_sum else 0.0
         curvature = np.maximum(squares + rho, _FLAT * max(float(squares.max(initial=0.0)), 1.0))
         box = Box(point.linear, point.lower, point.upper, curvature, point.tube, rho)
         offset = point.offsets()[0] if has_sum and point.beta.any() else 0.0
