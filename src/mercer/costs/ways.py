@@ -17,7 +17,7 @@ from mercer.solvers.restricted import precondition
 from mercer.solvers.risk import logistic, products
 from mercer.solvers.spectral import eigenpairs
 from mercer.solvers.svm import active_set, smo
-from mercer.solvers.svm.coordinates import descent_bytes
+from mercer.solvers.svm.coordinates import descent_bytes, is_cheaper
 from mercer.solvers.svm.pairwise import JOINED
 
 # How often typical fits pass over the rows, take products or factor; measured by the part "estimate" of
@@ -283,7 +283,7 @@ def _svm(model: Any, case: Case) -> list[Way]:
         return [Way("SMO on the blocks of the classes", 4 * sum(count**2 for count in counts), case.pairs)]
     if n <= smo.WHOLE:
         return [Way("SMO on the whole matrix", 4 * n * n, case.pairs)]
-    if 0 < case.features <= n and model.max_iter < 0:
+    if case.features and is_cheaper(case.entries * n, case.features, n) and model.max_iter < 0:
         operations = _SPARSE * case.entries * case.n * _PASSES_OF_DESCENT
         nbytes = int(case.row_bytes * n) + descent_bytes(n, case.features)
         return [Way(f"coordinate descent on {case.features:,} explicit features", nbytes, operations=operations)]

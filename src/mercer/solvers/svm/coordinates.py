@@ -32,6 +32,8 @@ _RHO = 0.1
 _OFF = 0.05
 # Rows of zeros without an offset have no curvature.
 _FLAT = 1e-12
+# A descent reads all features tens of times, and steps on K compute a part of its entries once.
+_GAIN = 8
 # Vectors of the rows.
 _VECTORS = 8
 _SEED = 0x9E3779B97F4A7C15
@@ -44,6 +46,15 @@ def descent_bytes(n: int, p: int) -> int:
     64800
     """
     return 8 * (p + _VECTORS * n)
+
+
+def is_cheaper(entries: float, p: int, n: int) -> bool:
+    """Whether p features with so many entries are few enough for a descent beside steps on K of n rows.
+
+    >>> is_cheaper(4000 * 100, 100, 4000), is_cheaper(4000 * 2000, 2000, 4000), is_cheaper(4000 * 100, 5000, 4000)
+    (True, False, False)
+    """
+    return p <= n and _GAIN * entries <= n * n
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ from mercer.solvers.solution import Solution
 from mercer.solvers.svm.active_set import by_active_sets
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.certify import check_gradient, objectives, renew_gradient
-from mercer.solvers.svm.coordinates import FEATURES_STORAGE, CoordinateDescent, descent_bytes
+from mercer.solvers.svm.coordinates import FEATURES_STORAGE, CoordinateDescent, descent_bytes, is_cheaper
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.kept_matrix import KeptMatrix
 from mercer.solvers.svm.shared_rows import on_shared_rows
@@ -277,7 +277,8 @@ class _Solver:
         n = len(self.totals) <= 1 and self.gram.shape[0]
         if not self.convex or n <= WHOLE or self.rules.max_iter >= 0 or (self.kept and self.kept.square is not None):
             return None
-        return self.gram.explicit_features(n)
+        features = self.gram.explicit_features(n)
+        return features if features is not None and is_cheaper(features.entries, features.shape[1], n) else None
 
     def _by_features(self, point: Iterate, tol: float) -> bool:
         """Solve in the space of explicit features; return whether that was enough."""
