@@ -118,5 +118,5 @@ PARTS = {
     "flights": scale_flights.flights,
     **scale_fits.PARTS,
     **scale_bounds.PARTS,
+    **scale_linear.PARTS,
 }
-PARTS = {"landmarks": landmarks, "estimate": predicted, **scale_fits.PARTS, **scale_bounds.PARTS, **scale_linear.PARTS}
