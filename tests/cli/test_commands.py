@@ -283,7 +283,7 @@ def test_predict_prints_or_writes(capsys):
 
 
 def test_evaluate(capsys):
-    run(capsys, "fit", "sample:iris")
+    run(capsys, "fit", "sample:iris", "--set", "C=1")
     code, out, _ = run(capsys, "evaluate", "iris.mercer", "sample:iris")
     assert code == 0
     for words in ("150 rows", "accuracy", "virginica", "recall"):
@@ -416,7 +416,7 @@ def test_what_does_not_fit_the_budget_is_refused_before_it_is_tried(capsys, monk
 
 
 def test_quiet_prints_nothing(capsys):
-    assert run(capsys, "fit", "sample:iris", "--quiet") == (0, "", "")
+    assert run(capsys, "fit", "sample:iris", "--set", "C=1", "--quiet") == (0, "", "")
     assert run(capsys, "predict", "iris.mercer", "sample:iris", "-q", "--out", "p.csv") == (0, "", "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 import warnings
 
@@ -31,7 +32,11 @@ THREE = np.where(np.abs(FRAME["size"] - LIMIT) < 15, "fair", TWO)
 FRAME.loc[5, "size"] = np.nan
 FRAME.loc[7, "town"] = None
 TRAIN, TEST = FRAME[:110], FRAME[110:]
-MODELS = {2: TabularClassifier().fit(TRAIN, TWO[:110]), 3: TabularClassifier().fit(TRAIN, THREE[:110])}
+
+
+@functools.cache
+def fitted(classes: int) -> TabularClassifier:
+    return TabularClassifier().fit(TRAIN, (TWO if classes == 2 else THREE)[:110])
 
 
 def test_scikit_learns_own_checks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +53,7 @@ def test_scikit_learns_own_checks_with_every_penalty() -> None:
 
 @pytest.mark.parametrize(("classes", "y"), [(2, TWO), (3, THREE)])
 def test_it_is_the_logistic_regression_of_its_kernel(classes: int, y: np.ndarray) -> None:
-    model = MODELS[classes]
+    model = fitted(classes)
     rows, new = model.encoder_.transform(TRAIN), model.encoder_.transform(TEST)
     alone = KernelLogisticRegression(C=model.model_.C, kernel="precomputed").fit(model.kernel_(rows), y[:110])
     np.testing.assert_allclose(model.predict_proba(TEST), alone.predict_proba(model.kernel_(new, rows)), rtol=1e-6)
@@ -61,7 +66,7 @@ def test_it_is_the_logistic_regression_of_its_kernel(classes: int, y: np.ndarray
 
 @pytest.mark.parametrize(("classes", "y"), [(2, TWO), (3, THREE)])
 def test_it_learns_what_a_linear_model_cannot(classes: int, y: np.ndarray) -> None:
-    model = MODELS[classes]
+    model = fitted(classes)
     assert model.score(TEST, y[110:]) > 0.85
     assert log_loss(y[110:], model.predict_proba(TEST)) < 0.4
     assert model.relevance_[0] > 0.5 > 0.1 > model.relevance_[2]
@@ -171,7 +176,7 @@ def test_labels_that_cannot_be_used(y: np.ndarray, words: str) -> None:
 
 
 def test_new_categories() -> None:
-    P = MODELS[2].predict_proba(TEST.assign(town="Rom"))
+    P = fitted(2).predict_proba(TEST.assign(town="Rom"))
     assert np.isfinite(P).all()
 
 
@@ -186,7 +191,7 @@ def test_rows_that_are_left_out_are_of_all_classes_in_their_shares() -> None:
 
 
 def test_copies_and_files(tmp_path: object) -> None:
-    for model in MODELS.values():
+    for model in (fitted(2), fitted(3)):
         mercer.save(model, f"{tmp_path}/model.mercer")
         for twin in (pickle.loads(pickle.dumps(model)), mercer.load(f"{tmp_path}/model.mercer")):
             np.testing.assert_array_equal(twin.predict_proba(TEST), model.predict_proba(TEST))
