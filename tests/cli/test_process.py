@@ -117,7 +117,12 @@ def test_version(tmp_path):
 def test_a_terminal_without_unicode_is_no_error(tmp_path):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     process = subprocess.run(
-        [*COMMAND, "fit", "sample:sinc"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+        [*COMMAND, "fit", "sample:sinc", "--model", "ridge", "--set", "alpha=0.1"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert (process.returncode, process.stderr) == (0, "Reading sample:sinc ...\n") and "R?" in process.stdout
 
@@ -155,9 +160,17 @@ def test_a_closed_output_is_no_error(iris, command, closed):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
-@pytest.mark.parametrize("silence", [[], ["--json"]])
-def test_a_full_output_is_told_in_one_sentence(iris, silence):
-    command = [*COMMAND, "predict", "iris.mercer", "sample:iris", *silence]
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["predict", "iris.mercer", "sample:iris"],
+        ["inspect", "iris.mercer", "--json"],
+        pytest.param(["predict", "iris.mercer", "sample:iris", "--json"], marks=pytest.mark.slow),
+    ],
+    ids=" ".join,
+)
+def test_a_full_output_is_told_in_one_sentence(iris, arguments):
+    command = [*COMMAND, *arguments]
     with open("/dev/full", "w") as full:
         process = subprocess.run(command, cwd=iris, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     last = process.stderr.splitlines()[-1]
@@ -168,7 +181,7 @@ def test_a_full_output_is_told_in_one_sentence(iris, silence):
 @pytest.mark.parametrize("name", ["my model.mercer", "a\"b'c.mercer", "-lead.mercer", "a$b;c.mercer"])
 def test_the_next_command_can_be_pasted(capsys, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
-    assert main(["fit", "sample:iris", "-o", name]) == 0
+    assert main(["fit", "sample:iris", "--set", "C=1", "-o", name]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Next: mercer ")]
     arguments = shlex.split(line.removeprefix("Next: mercer ").replace("NEW_DATA", "sample:iris"))
     assert main(arguments) == 0
