@@ -77,7 +77,8 @@ def test_fits_that_found_no_room_leave_no_matrix_behind(monkeypatch: pytest.Monk
 
 def test_a_budget_does_not_change_the_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     # Pairs of classes of any size then have the solver of large ones.
-    monkeypatch.setattr(pairwise, "JOINED", 512)
+    for name in ("JOINED", "PICKED_ALONG"):
+        monkeypatch.setattr(pairwise, name, 512)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((900, 5))
     y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.standard_normal(900) > 0

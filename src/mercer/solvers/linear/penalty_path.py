@@ -34,8 +34,9 @@ CRITERIA: tuple[Criterion, ...] = ("loo", "gcv", "evidence")
 _POLISH = 3
 _ENOUGH = 1e-12
 _ILL_CONDITIONED = 1e-6
-# A float32 form takes more steps, and where it leaves more than this a fit by itself may do better.
-_SINGLE_POLISH, _SINGLE_ENOUGH = 8, 1e-10
+# A float32 form takes more steps, as long as they lessen the residual to this part: then it is the rounding of the
+# product. Where it leaves more than the last number a fit by itself may do better.
+_SINGLE_POLISH, _LESS, _SINGLE_ENOUGH = 8, 0.5, 1e-10
 # Bytes for each pair of rows: in part in float32 with a copy of the matrix, in float64 with a copy, without. What is
 # used is the first that fits, and without small penalties not the first of them.
 _COPY = 8
@@ -389,8 +390,8 @@ class PenaltyPath:
         r = b - self._product(x) - mu * x
         enough = _ENOUGH * lengths(b)
         rough = np.flatnonzero(lengths(r) > enough)
-        steps = 1
-        while steps <= (_SINGLE_POLISH if self.single else _POLISH) and len(rough):
+        steps, (most, less) = 1, (_SINGLE_POLISH, _LESS) if self.single else (_POLISH, 1.0)
+        while steps <= most and len(rough):
             before = r[:, rough]
             better = x[:, rough] + self._inverse(mu[rough], before)
             after = b[:, rough] - self._product(better) - mu[rough] * better
@@ -398,8 +399,7 @@ class PenaltyPath:
             size, was = lengths(after), lengths(before)
             gained = size < was
             x[:, rough[gained]], r[:, rough[gained]] = better[:, gained], after[:, gained]
-            # What does not fall by half any more is the rounding of the product.
-            rough = rough[(size > enough[rough]) & (size < 0.5 * was)]
+            rough = rough[(size > enough[rough]) & (size < less * was)]
         z[:, usable], residual[:, usable] = x, r
         return z, residual, steps
 
