@@ -53,10 +53,10 @@ def test_codes_of_text_that_repeats() -> None:
     assert CodeColumn.fit(np.array(["b", "a", "b"], dtype=object), least=2).values == ("b",)
     frame = pd.DataFrame({"town": ["Ulm", "Zug", None] * 20, "size": np.arange(60.0)})
     table = RankTable().fit(frame)
-    assert table.columns_[0] == CodeColumn(("(missing)", "Ulm", "Zug"))
+    assert table.columns_[0] == CodeColumn(("Ulm", "Zug", "(missing)"))
     assert table.feature_names_ == ["town", "size"] and table.ordered_.tolist() == [False, True]
     with pytest.warns(MercerWarning, match=r"'town' holds 'Rom' in 1 row"):
         assert table.transform(pd.DataFrame({"town": ["Rom", None], "size": [0.0, 59.0]})).tolist() == [
             [-1.0, 0.0],
-            [0.0, 1.0],
+            [2.0, 1.0],
         ]

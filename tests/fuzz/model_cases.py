@@ -18,6 +18,7 @@ import estimator_table
 import kernel_table
 import mercer
 from mercer import kernels, maps
+from mercer.data.rank_table import RankTable
 from mercer.estimators.table import TableModel
 from mercer.kernels.function import rests_on_a_function
 
@@ -27,6 +28,7 @@ Y = np.sin(X[:, 0])
 TWO, THREE = np.where(X[:, 0] > 0, "b", "a"), np.array(["p", "q", "r"])[np.digitize(X[:, 0], [-0.5, 0.5])]
 K, NEW_K = kernels.RBF(1.0)(X), kernels.RBF(1.0)(NEW, X)
 FRAME = pd.DataFrame({"size": X[:, 0], "old": X[:, 1] > 0, "town": np.where(X[:, 2] > 0, "Ulm", "Zug")})
+DATED = FRAME.assign(day=pd.date_range("2026-01-01", periods=len(FRAME), freq="7h"))
 MESSAGES = FRAME[["size"]].assign(text=["spam and eggs"[: 3 + i % 9] for i in range(24)])
 MIXED = FRAME.assign(
     size=FRAME["size"].mask(FRAME["size"] > 1),
@@ -44,6 +46,13 @@ BAGS = [X[i : i + 1 + i % 3] for i in range(20)] + [X[:2]] * 4
 IMAGES = [RNG.integers(0, 255, (6, 6)).astype(np.uint8) for _ in range(24)]
 
 Case = tuple[Callable[[], Any], Any]
+
+
+def _on_ranks(frame: pd.DataFrame) -> TableModel:
+    """What the command line makes of rows in blocks."""
+    table = RankTable().fit(frame)
+    model = mercer.KernelRidge(kernel=kernels.Anova(0.3, 0.5)).fit(table.transform(frame), Y)
+    return TableModel(model).take(table, model, 1.0, 2.0)
 
 
 def _table(model: Any, y: Any) -> Callable[[], Any]:
@@ -142,6 +151,7 @@ CASES |= {
         ),
         FRAME[:4],
     ),
+    "table, ranks": (lambda: _on_ranks(DATED), DATED[:4]),
     "table, text": (
         lambda: TableModel(
             mercer.SVC(kernel=kernels.RBF(1.0).on(["size"]) + kernels.Spectrum(2).on(["text"])), roles={"text": "text"}

@@ -45,8 +45,9 @@ from mercer import (
     save,
 )
 from mercer._errors import ModelFileError
+from mercer.data.rank_table import RankTable
 from mercer.estimators.table import TableModel
-from mercer.kernels import RBF, Laplacian, Linear, Polynomial
+from mercer.kernels import RBF, Anova, Laplacian, Linear, Polynomial
 from mercer.priors import LogNormal
 
 RNG = np.random.default_rng(0)
@@ -59,6 +60,16 @@ FRAME = pd.DataFrame({"size": X[:, 0], "old": X[:, 1] > 0, "town": np.where(X[:,
 NEW_FRAME = pd.DataFrame({"size": NEW[:, 0], "old": NEW[:, 1] > 0, "town": np.where(NEW[:, 2] > 0, "Ulm", "Zug")})
 K, NEW_K = RBF(1.0)(X), RBF(1.0)(NEW, X)
 KERNEL = 0.5 * RBF([1.0, 2.0, 3.0]) + Linear()
+
+DATED = FRAME.assign(day=pd.date_range("2026-01-01", periods=40, freq="7h"))
+
+
+def on_ranks(frame: pd.DataFrame, y: np.ndarray) -> TableModel:
+    """What the command line makes of rows in blocks."""
+    table = RankTable().fit(frame)
+    model = KernelRidge(kernel=Anova(0.3, 0.5)).fit(table.transform(frame), y)
+    return TableModel(model).take(table, model, 1.0, 2.0)
+
 
 # name: fitted model, and what it predicts for
 MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
@@ -230,6 +241,7 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
         lambda: TableModel(KernelRidge(kernel="rbf"), impute="median").fit(FRAME.mask(FRAME["size"] > 1), Y),
         NEW_FRAME,
     ),
+    "table, ranks": (lambda: on_ranks(DATED, Y), DATED[20:]),
 }
 
 

@@ -47,6 +47,7 @@ class RankTable(RawTable):
         {"schema_": Is(Schema), "columns_": Each(Is(RankColumn, CodeColumn, RankedDates))},
         rules=(
             ("the columns and their encoding differ", lambda table: len(table.columns_) == len(table.schema_.kinds)),
+            ("the codes are not those of the categories", lambda table: all(map(_has_its_codes, *_sides(table)))),
         ),
     )
 
@@ -60,7 +61,10 @@ class RankTable(RawTable):
         """
         super().fit(X, schema=schema)
         typed = super().transform(X)
-        self.columns_ = [_fitted(kind, typed[name].to_numpy()) for name, kind in self.schema_.kinds.items()]
+        self.columns_ = [
+            _fitted(kind, typed[name].to_numpy(), self.schema_.categories.get(name))
+            for name, kind in self.schema_.kinds.items()
+        ]
         return self
 
     def transform(self, X: Any, *, source: str = "the table", locate: Locate = row_place) -> NDArray[np.float64]:
@@ -92,7 +96,18 @@ class RankTable(RawTable):
         return [name for name, width in zip(self.names_, widths, strict=True) for _ in range(width)]
 
 
-def _fitted(kind: str, entries: Any) -> Column:
-    if kind in ("category", "text"):
-        return CodeColumn.fit(entries, _REPEATED if kind == "text" else 1)
+def _fitted(kind: str, entries: Any, categories: list[str] | None) -> Column:
+    if kind == "text":
+        return CodeColumn.fit(entries, _REPEATED)
+    if categories is not None:
+        return CodeColumn(tuple(categories))
     return RankedDates.fit(entries) if kind == "date" else RankColumn.fit(entries.astype(np.float64))
+
+
+def _sides(table: RankTable) -> tuple[list[Column], list[list[str] | None]]:
+    """The columns, and the categories of the schema for those that have some."""
+    return table.columns_, [table.schema_.categories.get(name) for name in table.schema_.kinds]
+
+
+def _has_its_codes(column: Column, categories: list[str] | None) -> bool:
+    return categories is None or (isinstance(column, CodeColumn) and list(column.values) == list(categories))
