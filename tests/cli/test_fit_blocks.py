@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +233,17 @@ def test_what_does_not_go_together(capsys: pytest.CaptureFixture[str], name: str
     more = [] if "-t" in options else ["-t", "heat"]
     code, _, err = run(capsys, "fit", *options, *more)
     assert code == 2 and words in refusal(err)
+
+
+def test_a_table_that_is_too_large_has_a_way_in_blocks(capsys: pytest.CaptureFixture[str]) -> None:
+    table().to_parquet("one.parquet", index=False)
+    options = ["fit", "one.parquet", "-t", "heat", "--drop", "warm", "--drop", "day"]
+    code, _, err = run(capsys, *options, "--model", "ridge", "--memory", "3MiB")
+    found = re.search(r"in blocks with --approximation nystroem \(([\d.]+) MiB\)", refusal(err))
+    assert code == 2 and found is not None
+    need = float(found[1]) + 2
+    report = report_of(capsys, *options, "--approximation", "nystroem", "--memory", f"{need:g}MiB", "-o", "a.mercer")
+    assert report["rows"]["fitted"] == 810
 
 
 def test_files_that_differ(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import mercer
 from mercer._errors import MemoryBudgetError
-from mercer._registered import CommandLine
+from mercer._registered import CommandLine, model_class
 from mercer.cli.compare import command_line
 from mercer.cli.job import Job
 from mercer.cli.learners import usage
@@ -58,7 +59,7 @@ def choose_size(options: FitOptions, job: Job) -> Size:
         raise MemoryBudgetError(
             f"{name} on {n} rows may need {describe(use.pair_bytes * n * n)}, and the memory budget is "
             f"{describe(budget())}, which is enough for {room} rows. Fit it on some of them, drawn at random "
-            f"({command_line(variant)}), or all of them with --model {use.frugal}{_over_landmarks(name)}."
+            f"({command_line(variant)}), or all of them with --model {use.frugal}{_over_landmarks(job, n)}."
         )
     return Size(options.rows, _announcement(n))
 
@@ -85,9 +86,14 @@ def _size_of_tables(use: CommandLine, n: int, room: int, options: FitOptions) ->
     )
 
 
-def _over_landmarks(name: str) -> str:
-    """What reads all rows in blocks, for the models that can."""
-    return " or --approximation nystroem" if name in ("ridge", "logistic") else ""
+def _over_landmarks(job: Job, n: int) -> str:
+    """What reads all rows in blocks, with the memory that it takes, for the models that can."""
+    if job.model not in ("ridge", "logistic"):
+        return ""
+    model = model_class(job.model, job.target.task)(kernel="rbf", approximation="nystroem")
+    # Loaded by its first use: most commands need no estimate.
+    need = mercer.estimate(model, (n, job.schema.encoded_columns)).nbytes
+    return f", or all of them in blocks with --approximation nystroem ({describe(need)})"
 
 
 def _most_rows(pair_bytes: int) -> int:

@@ -8,8 +8,7 @@ from typing import Any
 
 from mercer._registered import command_line_of
 from mercer.estimators.gaussian.over_landmarks import SAMPLE
-from mercer.estimators.shared.on_blocks import rows_to_draw
-from mercer.estimators.shared.what_fits import solving_bytes
+from mercer.estimators.shared.what_fits import bytes_in_blocks, solving_bytes
 from mercer.landmarks.choose import choice_bytes, rows_seen
 from mercer.solvers.gaussian.approaches import approach
 from mercer.solvers.linear import cholesky, iterative, penalty_path, primal, primal_steps
@@ -150,11 +149,10 @@ def ways_of(model: Any, case: Case) -> list[Way]:
 def landmark_bytes(model: Any, case: Case) -> int:
     """Memory of a fit over landmarks, in bytes."""
     n, m, name = case.n, min(case.landmarks, case.n), type(model).__name__
-    begin = solving_bytes(name, sum(_pair(model, case)), m)
-    if not case.blocks:
-        return max(begin, choice_bytes(n, m, _how(model)))
-    drawn = min(n, rows_to_draw(n, m))
-    return max(begin, choice_bytes(drawn, m, _how(model)), 2 * 8 * case.d * drawn)
+    rows = sum(_pair(model, case))
+    if case.blocks:
+        return bytes_in_blocks(name, rows, m, case.d, _how(model))
+    return max(solving_bytes(name, rows, m), choice_bytes(n, m, _how(model)))
 
 
 def _how(model: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mercer import GaussianProcessRegressor, KernelPCA, KernelRidge, config
+from mercer import Blocks, GaussianProcessRegressor, KernelPCA, KernelRidge, config, estimate
 from mercer._errors import MemoryBudgetError
 from mercer.kernels import RBF
 
@@ -43,6 +43,19 @@ def test_what_is_named_works(name: str) -> None:
         model.set_params(alpha=0.1)
     with config(memory=BUDGET, n_jobs=1):
         model.fit(X, Y)
+
+
+def test_blocks_are_named_with_their_cost() -> None:
+    message = refusal(LEARNERS["Cholesky"])
+    found = re.search(r"n_landmarks=(\d+) \(\S+ [KM]iB; (\S+) ([KM])iB with X in mercer.Blocks", message)
+    assert found is not None, message
+    need = float(found[2]) * 2 ** (10 if found[3] == "K" else 20)
+    model = KernelRidge(0.1, approximation="nystroem", n_landmarks=int(found[1]), **OPTIONS)
+    with config(memory=BUDGET, n_jobs=1):
+        whole = estimate(model, Blocks(X, Y))
+        assert model.fit(Blocks(X, Y)).score(X, Y) > 0.9
+    assert whole.nbytes == pytest.approx(need, rel=0.05)
+    assert "mercer.Blocks" not in refusal(LEARNERS["components"])
 
 
 def test_products_are_named_where_a_factor_was_asked_for() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from mercer._errors import MemoryBudgetError
 from mercer.engine import memory
+from mercer.estimators.shared.on_blocks import rows_to_draw
 from mercer.landmarks.choose import choice_bytes
 from mercer.solvers.gaussian.inducing import evaluation_bytes
 from mercer.solvers.linear import iterative
@@ -32,6 +33,16 @@ def solving_bytes(learner: str, n: int, m: int) -> int:
     if learner not in ("KernelRidge", "KernelLogisticRegression"):
         sample = max(sample, 2 * 8 * precondition.most_marked(n, m) * m)
     return max(2 * 8 * m * m, (1 + factors) * 8 * m * m + sample)
+
+
+def bytes_in_blocks(learner: str, n: int, m: int, d: int, how: str) -> int:
+    """Memory of a fit to n rows of d numbers in blocks, over m landmarks that are chosen by a method, in bytes.
+
+    >>> bytes_in_blocks("KernelRidge", 1_000_000, 100, 10, "uniform")
+    3360000
+    """
+    drawn = min(n, rows_to_draw(n, m))
+    return max(solving_bytes(learner, n, m), choice_bytes(drawn, m, how), 2 * 8 * d * drawn)
 
 
 @contextmanager
@@ -72,7 +83,7 @@ def _ways(learner: Any, n: int) -> list[str]:
         if m is not None:
             count = "" if m == parameters["n_landmarks"] else f" and n_landmarks={m}"
             need = memory.describe(_need(learner, n, m))
-            ways.append(f'approximation="nystroem"{count}{number} ({need})')
+            ways.append(f'approximation="nystroem"{count}{number} ({need}{_in_blocks(learner, n, m)})')
     if parameters.get("solver") == "cholesky" and "approximation" in parameters and not chosen:
         rank = iterative.fitting_rank(n)
         if iterative.memory_of(n, rank) <= free:
@@ -92,6 +103,18 @@ def _landmarks(learner: Any, n: int, free: float) -> int | None:
     return None
 
 
+def _in_blocks(learner: Any, n: int, m: int) -> str:
+    """What it takes with rows that stay in files, for learners and rows that can."""
+    d = vars(learner).get("n_features_in_")
+    if d is None or not hasattr(learner, "checkpoint"):
+        return ""
+    need = memory.describe(bytes_in_blocks(type(learner).__name__, n, min(m, n), int(d), _how(learner)))
+    return f"; {need} with X in mercer.Blocks, which need not fit into memory either"
+
+
+def _how(learner: Any) -> str:
+    return learner.landmarks if isinstance(learner.landmarks, str) else "uniform"
+
+
 def _need(learner: Any, n: int, m: int) -> int:
-    how = learner.landmarks if isinstance(learner.landmarks, str) else "uniform"
-    return max(solving_bytes(type(learner).__name__, n, m), choice_bytes(n, m, how))
+    return max(solving_bytes(type(learner).__name__, n, m), choice_bytes(n, m, _how(learner)))
