@@ -134,8 +134,10 @@ def test_equal_rows_and_constant_columns():
         ({"landmarks": "random"}, "landmarks must be one of"),
         ({"tol": -1.0}, "tol must be"),
         ({"alpha": 0.0}, "alpha > 0"),
-        ({"alpha": "loo"}, "nothing is chosen on landmarks"),
-        ({"kernel": "rbf", "gamma": "loo"}, "nothing is chosen on landmarks"),
+        ({"alpha": "aic"}, "alpha must be"),
+        ({"alpha": "loo", "alphas": [0.0, 1.0]}, "alphas > 0"),
+        ({"alphas": [1.0]}, "already chosen"),
+        ({"kernel": "rbf", "gamma": "loo"}, "kernels are not chosen on landmarks"),
         ({"kernel": "precomputed"}, "precomputed"),
         ({"random_state": "seed"}, "random_state must be"),
     ],
@@ -143,6 +145,75 @@ def test_equal_rows_and_constant_columns():
 def test_parameters_that_make_no_sense_are_refused(options, message):
     with pytest.raises(ParameterError, match=message):
         ridge(**options).fit(X[:50], Y[:50])
+
+
+@pytest.mark.parametrize("criterion", ["loo", "gcv", "evidence"])
+@pytest.mark.parametrize("per_target", [False, True])
+def test_with_all_rows_as_landmarks_the_penalty_is_that_of_the_exact_learner(criterion, per_target):
+    targets = np.column_stack([Y, X[:, 0] + RNG.normal(size=600)])[:150]
+    weights = RNG.integers(0, 3, 150)
+    common = {"kernel": RBF(1.0), "alpha_per_target": per_target}
+    for alphas in (None, [0.03, 0.3, 3.0, 30.0]):
+        exact = KernelRidge(criterion, alphas=alphas, **common).fit(X[:150], targets, weights)
+        model = ridge(alpha=criterion, alphas=alphas, landmarks=X[:150], **common).fit(X[:150], targets, weights)
+        np.testing.assert_allclose(model.alpha_, exact.alpha_, rtol=0.15 if alphas is None else 1e-12)
+        assert np.shape(model.alpha_) == np.shape(exact.alpha_)
+        best = [path.of(criterion) for path in (exact.path_, model.path_)]
+        best = [-curve if criterion == "evidence" else curve for curve in best]
+        least, own = (curve.min(axis=0) if per_target else curve.sum(axis=1).min() for curve in best)
+        np.testing.assert_allclose(own, least, rtol=2e-3)
+        if alphas is not None:
+            np.testing.assert_allclose(model.path_.gcv, exact.path_.gcv, rtol=1e-6)
+            np.testing.assert_allclose(model.predict(X), exact.predict(X), atol=1e-5)
+        assert model.certificate_.relative_gap <= model.tol
+
+
+def test_a_chosen_penalty_is_that_of_left_out_rows():
+    model = ridge(alpha="loo").fit(X, Y)
+    errors = []
+    for alpha in (model.alpha_ / 3, model.alpha_, model.alpha_ * 3):
+        landmarks, left = X[model.landmark_indices_], []
+        for part in np.array_split(np.arange(600), 12):
+            rest = np.setdiff1d(np.arange(600), part)
+            fold = ridge(alpha=alpha, landmarks=landmarks).fit(X[rest], Y[rest])
+            left.append((fold.predict(X[part]) - Y[part]) ** 2)
+        errors.append(np.concatenate(left).mean())
+    assert errors[1] < min(errors[0], errors[2])
+    assert errors[1] == pytest.approx(model.path_.loo.min(), rel=0.05)
+    again = ridge(alpha=model.alpha_).fit(X, Y)
+    np.testing.assert_allclose(again.predict(X), model.predict(X), atol=1e-3)
+    assert not hasattr(again, "path_")
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e8, 1e140])
+def test_penalties_of_tiny_and_huge_targets(scale):
+    one, other = (ridge(alpha="loo").fit(X[:200], Y[:200] * s) for s in (1.0, scale))
+    assert other.alpha_ == pytest.approx(one.alpha_, rel=1e-6)
+
+
+def test_penalties_of_awkward_rows():
+    assert ridge(alpha="loo").fit(X[:1], Y[:1]).alpha_ > 0
+    assert ridge(alpha="gcv").fit(X[:2], Y[:2]).alpha_ > 0
+    same = ridge(alpha="gcv").fit(np.ones((50, 2)), np.arange(50.0))
+    assert same.alpha_ > 0 and np.isfinite(same.predict(np.ones((1, 2)))).all()
+    with pytest.warns(MercerWarning, match="repeat another row"):
+        ridge(alpha="loo").fit(np.repeat(X[:50], 2, axis=0), np.repeat(Y[:50], 2))
+    zero = ridge(alpha="evidence").fit(X[:50], np.column_stack([Y[:50], np.zeros(50)]))
+    assert zero.predict(X[:3])[:, 1].tolist() == [0.0, 0.0, 0.0]
+
+
+def test_a_penalty_is_chosen_from_blocks_and_with_a_number_left_open(tmp_path):
+    landmarks = X[:40]
+    whole = ridge(alpha="loo", landmarks=landmarks).fit(X, Y)
+    parts = ridge(alpha="loo", landmarks=landmarks, checkpoint=tmp_path / "c").fit(
+        mercer.Blocks(X, Y, rows_per_block=70)
+    )
+    assert parts.alpha_ == whole.alpha_
+    np.testing.assert_allclose(parts.predict(X), whole.predict(X), atol=1e-6)
+    auto = ridge(alpha="gcv", n_landmarks="auto").fit(X, Y)
+    assert auto.path_.gcv.min() > 0 and auto.landmark_path_.chosen >= 100
+    mercer.save(auto, tmp_path / "m.mercer")
+    assert mercer.load(tmp_path / "m.mercer").alpha_ == auto.alpha_
 
 
 def test_what_it_does_not_keep_is_said():

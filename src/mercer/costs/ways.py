@@ -12,7 +12,7 @@ from mercer.estimators.shared.what_fits import bytes_in_blocks, solving_bytes
 from mercer.landmarks.choose import choice_bytes, rows_seen
 from mercer.solvers.gaussian.approaches import approach
 from mercer.solvers.linear import cholesky, iterative, penalty_path, primal, primal_steps
-from mercer.solvers.restricted import precondition
+from mercer.solvers.restricted import penalties, precondition
 from mercer.solvers.risk import logistic, products
 from mercer.solvers.spectral import eigenpairs
 from mercer.solvers.svm import active_set, smo
@@ -21,6 +21,8 @@ from mercer.solvers.svm.pairwise import JOINED
 
 # How often typical fits pass over the rows, take products or factor; measured by the part "estimate" of
 # benchmarks/scale.py.
+# One for the decomposition, and two for errors of rows left out.
+_PASSES_OF_PENALTIES = {"loo": 3, "gcv": 1, "evidence": 1}
 _PASSES, _PASSES_OF_NEWTON, _PASSES_OF_MULTIPLIERS = 16, 25, 50
 # How often Newton's method makes its preconditioner anew.
 _REFRESHED = 4
@@ -178,6 +180,13 @@ def _landmarks(model: Any, case: Case) -> Way:
     factors = 2.0 * sample * m * m + m**3 / 3
     if name == "KernelRidge":
         work = way.operations + sample * m * m + factors
+        if isinstance(model.alpha, str):
+            way, passes = (
+                replace(way, nbytes=max(way.nbytes, penalties.memory_of(m))),
+                _PASSES_OF_PENALTIES[model.alpha],
+            )
+            work += (2.0 + 2.0 * passes) * n * m * m + 9.0 * m**3
+            return replace(way, before=way.before + sample * m, passes=passes + 1, exact=passes + 1, operations=work)
         return replace(way, before=way.before + sample * m, passes=_PASSES, exact=_EXACT_PASSES, operations=work)
     pairs = len(case.classes) * (len(case.classes) - 1) // 2 if _has_pairs(model) else 1
     passes, exact = _PASSES_OF_NEWTON, _EXACT_PASSES
