@@ -13,7 +13,8 @@ FOLDERS = sorted({path.parent.relative_to(SOURCE) for path in SOURCE.rglob("*.py
 # What is tested across the modules of a folder. All else carries the name of one module.
 TOPICS = {
     "cli": "auto awkward_tables choice commands full_disk hostile mistakes objects process text tune",
-    "estimators": "along_penalty callables defaults fits_on_landmarks hard_margin kernel_text losses_without_code "
+    "estimators": "along_penalty callables defaults fits_on_landmarks hard_margin interrupted_on_landmarks kernel_text "
+    "losses_without_code "
     "many_classes objects observation penalties same_bits series sparse_attributes unreal_rows",
     "kernels": "centring_and_norms exactness hostile_parameters hostile_values interruption",
     "losses": "penalties",

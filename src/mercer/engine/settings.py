@@ -1,4 +1,4 @@
-"""Settings of the process: memory budget and number of threads, global or for a ``with`` block."""
+"""Settings of the process: memory budget, number of threads and Ctrl-C, global or for a ``with`` block."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from mercer._errors import ParameterError
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
           "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
+_ON_INTERRUPT = ("raise", "keep")
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Settings:
 
     memory: int | None = None
     n_jobs: int | None = None
+    on_interrupt: str = "raise"
 
 
 _local = threading.local()
@@ -65,12 +67,17 @@ def resolve_jobs(n_jobs: int | None = None) -> int:
     return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
 
 
-def _updated(memory: int | float | str | None, n_jobs: int | None) -> Settings:
+def _updated(memory: int | float | str | None, n_jobs: int | None, on_interrupt: str | None) -> Settings:
     settings = current()
     if memory is not None:
         settings = replace(settings, memory=parse_bytes(memory))
     if n_jobs is not None:
         settings = replace(settings, n_jobs=resolve_jobs(n_jobs))
+    if on_interrupt is not None:
+        if not isinstance(on_interrupt, str) or on_interrupt not in _ON_INTERRUPT:
+            allowed = " or ".join(map(repr, _ON_INTERRUPT))
+            raise ParameterError(f"on_interrupt must be {allowed}, but is {on_interrupt!r}.")
+        settings = replace(settings, on_interrupt=on_interrupt)
     return settings
 
 
@@ -89,8 +96,10 @@ class _Applied:
         _global = self._before
 
 
-def config(memory: int | float | str | None = None, n_jobs: int | None = None) -> _Applied:
-    """Set the memory budget and the number of threads, for good or for the length of a ``with`` block.
+def config(
+    memory: int | float | str | None = None, n_jobs: int | None = None, on_interrupt: str | None = None
+) -> _Applied:
+    """Set the memory budget, the number of threads and what Ctrl-C does, for good or for a ``with`` block.
 
     Parameters
     ----------
@@ -99,11 +108,16 @@ def config(memory: int | float | str | None = None, n_jobs: int | None = None) -
         that is available when a job starts.
     n_jobs : int, optional
         Worker threads; -1 for all cores (the default).
+    on_interrupt : {"raise", "keep"}, optional
+        What Ctrl-C does to a fit over landmarks. ``"raise"`` (the default) ends it with a KeyboardInterrupt, as any
+        other work. ``"keep"`` ends it with the best function so far, if there is one, and a warning; the status of its
+        certificate is ``interrupted``, and the gap is true. This may take one more pass over the rows, which a second
+        Ctrl-C ends. Fits with a checkpoint always raise: they go on from there.
 
     Raises
     ------
     ParameterError
-        If a value is not a size, or not a number of threads.
+        If a value is not a size, not a number of threads, or not one of the words.
 
     Examples
     --------
@@ -114,7 +128,7 @@ def config(memory: int | float | str | None = None, n_jobs: int | None = None) -
     """
     global _global
     before = _global
-    _global = _updated(memory, n_jobs)
+    _global = _updated(memory, n_jobs, on_interrupt)
     return _Applied(before)
 
 

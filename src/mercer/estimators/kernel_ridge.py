@@ -209,9 +209,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     With an approximation each step of the solver is one pass over the rows, which takes m kernel values per row for m
     landmarks, and :math:`2 \cdot 8 m^2` bytes beside the rows. The gap of ``certificate_`` bounds how far the objective
     is above that of the best function over these landmarks; it says nothing of functions over all rows, which
-    :func:`mercer.certify_landmarks` compares. A criterion for ``alpha`` takes one decomposition for all penalties, about
-    :math:`4 n m^2` operations, for ``"loo"`` twice as many, and :math:`4 \cdot 8 m^2` bytes. Rows are left out with the
-    landmarks as they are. Penalties of ``"loo"`` are then 8 % apart.
+    :func:`mercer.certify_landmarks` compares. A criterion for ``alpha`` takes one decomposition for all penalties:
+    about :math:`4 n m^2` operations, for ``"loo"`` twice as many, and :math:`4 \cdot 8 m^2` bytes. Rows are left out
+    with the landmarks as they are. Penalties of ``"loo"`` are then 8 % apart.
 
     The names of the
     parameters, their defaults and their meaning are those of ``sklearn.kernel_ridge.KernelRidge``, except that a

@@ -44,6 +44,10 @@ class Status(Enum):
         "The dual objective was estimated from a sample of the rows: the gap is the upper end of a confidence "
         "interval, and no proof."
     )
+    interrupted = (
+        "Ctrl-C ended the solve before the stopping rule was met: this is the best function so far. Fit again for "
+        "a better one."
+    )
 
 
 # What the optimality conditions are, in words, by the names that solvers give to their violations.
@@ -224,6 +228,8 @@ class Certificate(_StatusByName):
                 if self._unbounded
                 else " The bounds hold nevertheless: if the gap is small enough, the solution is good enough."
             )
+        if self.status is Status.interrupted:
+            return "nothing if the gap is small enough, which is true for this function; otherwise fit again."
         if self.status is Status.least_squares:
             return "raise alpha, so that the solution is unique; or leave out rows that repeat others."
         if self.status is Status.jittered:

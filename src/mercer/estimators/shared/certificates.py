@@ -12,7 +12,7 @@ from mercer._errors import warn_user
 from mercer.solvers.solution import Certificate, Status
 from mercer.solvers.svm.pair_answers import STATUSES, Certificates
 
-STOPPED = (Status.stalled, Status.iteration_limit)
+STOPPED = (Status.stalled, Status.iteration_limit, Status.interrupted)
 """The statuses of a solve that stopped before its tolerance was met."""
 
 # From the best to the worst.

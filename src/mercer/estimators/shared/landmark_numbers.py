@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,8 +18,11 @@ from mercer.data.blocks.dask_source import is_dask
 from mercer.data.fitted import statements
 from mercer.data.seeds import generator
 from mercer.engine.progress import Progress
+from mercer.engine.settings import current
+from mercer.estimators.shared.certificates import warn_if_stopped
 from mercer.estimators.shared.landmark_path import LandmarkPath
 from mercer.estimators.shared.weights import check_sample_weight
+from mercer.solvers.solution import Status
 
 Learner = TypeVar("Learner", bound=Any)
 
@@ -77,8 +81,11 @@ def fit_along_numbers(learner: Learner, X: Any, y: Any, sample_weight: Any) -> L
     train, held_out = _split(learner, y, weights, np.random.RandomState(seed))
     n, given = len(train), None if sample_weight is None else weights
     best, path = _follow(learner, X, y, given, train, held_out, seed)
-    final = _copy(learner, path.chosen if path.chosen < n else len(weights), seed, best)
-    final.fit(X, y, given)
+    if path.ending == "interrupted":
+        final = _kept(best, train)
+    else:
+        final = _copy(learner, path.chosen if path.chosen < n else len(weights), seed, best)
+        final.fit(X, y, given)
     cls: type = type(learner)
     stated = statements(cls)
     for name in () if stated is None else stated.attributes:
@@ -110,6 +117,15 @@ def _follow(
                 raise
             ending = "memory"
             break
+        except KeyboardInterrupt:
+            if kept is None or current().on_interrupt != "keep":
+                raise
+            ending = "interrupted"
+            break
+        if trial.certificate_.status is Status.interrupted:
+            ending = "interrupted"
+            if kept is not None:
+                break
         losses = _losses(trial, taken(X, held_out), taken(y, held_out)) if len(held_out) else np.empty(0)
         mean, error = _mean(losses, shares)
         fall, deviation = (np.inf, 0.0) if before is None else _mean(before - losses, shares)
@@ -121,11 +137,20 @@ def _follow(
             ending = "no gain"
             break
         kept, before = trial, losses
-        if m >= n:
+        if m >= n or ending == "interrupted":
             break
         m *= 2
     numbers, means, deviations, seconds = zip(*tried, strict=True)
     return kept, LandmarkPath(np.array(numbers), np.array(means), np.array(deviations), np.array(seconds), ending)
+
+
+def _kept(model: Any, train: Positions) -> Any:
+    """A fit to some of the rows as the answer: it is not the one that was asked for, and says so."""
+    model.certificate_ = replace(model.certificate_, status=Status.interrupted)
+    if model.landmark_indices_ is not None:
+        model.landmark_indices_ = train[model.landmark_indices_]
+    warn_if_stopped(model)
+    return model
 
 
 def _copy(learner: Any, m: int, seed: int, before: Any) -> Any:

@@ -12,6 +12,7 @@ from mercer.data.statements import Floats, Whole, Word
 _ENDINGS = {
     "no gain": "twice as many landmarks do not lower the held-out loss by more than its standard error and 0.1 %",
     "all rows": "there are no more rows",
+    "interrupted": "Ctrl-C ended the fits, and the last complete one is kept, without the rows that were held out",
     "memory": "twice as many landmarks do not fit the memory budget",
 }
 
@@ -31,7 +32,7 @@ class LandmarkPath:
         Of the difference to the loss before; 0 for the first one.
     seconds : ndarray of shape (p,)
         Wall-clock time of each fit.
-    ending : {"no gain", "all rows", "memory"}
+    ending : {"no gain", "all rows", "memory", "interrupted"}
         Why no more were tried.
 
     Examples

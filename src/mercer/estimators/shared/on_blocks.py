@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from mercer._types import AnyArray, Matrix, Vector
 from mercer.data.blocks.block import Block
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.survey import Survey
+from mercer.engine.settings import current, inherited
 from mercer.estimators.shared.restricted import Restriction, restriction
 from mercer.gram import Gram
 from mercer.solvers.restricted import precondition
@@ -188,9 +189,13 @@ class BlockFit:
             ]
             journal = Journal(_checkpoint(learner), json.dumps(identity))
         shape = (self.survey.n, landmarks.shape[0], targets(sample.y)[0].shape[1])
-        yield BlockedRows(shape, read, draw, journal)
-        if journal is not None:
-            journal.remove()
+        if journal is None:
+            yield BlockedRows(shape, read, draw)
+            return
+        # After Ctrl-C the same fit goes on from the checkpoint, which a function that is kept would end.
+        with inherited(replace(current(), on_interrupt="raise")):
+            yield BlockedRows(shape, read, draw, journal)
+        journal.remove()
 
 
 def require_checkpoint(learner: Any) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from mercer._errors import MercerWarning, ParameterError, warn_user
 from mercer._types import Matrix, Positions, Vector
@@ -18,7 +19,7 @@ from mercer.solvers.restricted.least_squares import RestrictedCG, RestrictedLeas
 from mercer.solvers.restricted.passes import Passes
 from mercer.solvers.restricted.penalties import DecomposedRows
 from mercer.solvers.restricted.whitening import Whitening
-from mercer.solvers.solution import Certificate, Solution
+from mercer.solvers.solution import Certificate, Solution, Status
 
 # Penalties between the neighbours of the best one of the grid: for leave-one-out, of which each takes time, and others.
 _BETWEEN = {True: 31, False: 95}
@@ -177,7 +178,9 @@ def _warn_if_worse_than_mean(learner: str, problem: RestrictedLeastSquares, coef
 
 def _warn_of_gap(learner: str, certificate: Certificate, tol: float) -> None:
     """Warn if a solution may be visibly worse than the best one over its landmarks."""
-    if certificate.relative_gap > max(tol, _VISIBLE):
+    if certificate.status is Status.interrupted:
+        warn_user(f"{learner}: {certificate.status.value}", ConvergenceWarning)
+    elif certificate.relative_gap > max(tol, _VISIBLE):
         warn_user(
             f"{learner}: the objective over the landmarks may be {100 * certificate.relative_gap:.2g} % above the "
             f"least one after {certificate.iterations} passes over the rows. Raise alpha, or scale the columns of X.",

@@ -21,7 +21,7 @@ from mercer.landmarks.choose import Landmarks
 from mercer.losses import EpsilonInsensitive, Huber, Loss, OwnLoss, Quantile, Squared
 from mercer.solvers.restricted.criteria import Criterion, Envelope, Smooth
 from mercer.solvers.restricted.newton import RestrictedNewton, RestrictedRisk
-from mercer.solvers.solution import Certificate
+from mercer.solvers.solution import Certificate, Status
 
 # The first envelope of a loss of residuals is so many times wider than the targets spread, and the last one closer than
 # any tolerance needs.
@@ -151,6 +151,9 @@ def solve_on_landmarks(
             offsets.append(solution.value[m] + task.shift if intercept else np.zeros(task.outputs))
             norms.append(np.linalg.norm(problem.split(solution.state)[0], axis=0))
             certificates.append(solution.certificate)
+            if solution.status is Status.interrupted and len(certificates) < len(tasks):
+                # Without the other functions there is no model.
+                raise KeyboardInterrupt
     certificate = joined(certificates, time.perf_counter() - start_time, account.peak)
     return OnLandmarks(
         parts.with_positions_in(used),

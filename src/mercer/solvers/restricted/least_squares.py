@@ -13,6 +13,7 @@ from mercer._errors import DataError, NumericalError, ParameterError
 from mercer._types import Matrix, Vector
 from mercer.engine import memory
 from mercer.engine.progress import Progress
+from mercer.engine.settings import current
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients
 from mercer.solvers.restricted import precondition
 from mercer.solvers.restricted.passes import Part, Passes, in_single
@@ -173,6 +174,8 @@ class RestrictedCG:
                 return best, Status.iteration_limit
             try:
                 found = self._steps(run, best, progress)
+            except _InterruptedError as error:
+                return error.best, Status.interrupted
             except NumericalError:
                 if run.single is None:
                     raise
@@ -195,6 +198,18 @@ class RestrictedCG:
 
     def _steps(self, run: _Run, best: _Answer, progress: Progress) -> _Answer:
         """Conjugate gradients until the gap seems small enough; the answer has its true residual."""
+        done = run.search.steps
+        try:
+            self._descend(run, best, progress)
+            return run.answer(best, done)
+        except KeyboardInterrupt:
+            if current().on_interrupt != "keep" or not (run.search.steps or best.gamma.any()):
+                raise
+        found = run.answer(best, done) if run.search.steps > done else best
+        raise _InterruptedError(found if found.objective.sum() <= best.objective.sum() else best)
+
+    def _descend(self, run: _Run, best: _Answer, progress: Progress) -> None:
+        """Take steps until the gap seems small enough."""
         search, done = run.search, run.search.steps
         # Half of the tolerance, since the true residual is larger by rounding.
         share = self.tol / 2
@@ -206,8 +221,15 @@ class RestrictedCG:
             if run.single is not None:
                 aim = np.maximum(aim, _SINGLE * best.gap)
             if (gap <= aim).all() or not gap.sum() < _LOST * best.gap.sum():
-                break
-        return _Answer.at(run.problem, run.start.gamma + search.x, best.passes + search.steps - done)
+                return
+
+
+class _InterruptedError(Exception):
+    """Ctrl-C ended the steps; ``best`` is the best answer so far."""
+
+    def __init__(self, best: _Answer) -> None:
+        super().__init__()
+        self.best = best
 
 
 class _Run:
@@ -222,6 +244,10 @@ class _Run:
     ) -> None:
         self.problem, self.start, self.single = problem, start, single
         self.search = ConjugateGradients(partial(problem.curve, rows=single), inverse, start.residual)
+
+    def answer(self, last: _Answer, done: int) -> _Answer:
+        """Where the steps are, with its true residual; ``done`` of them are among the passes of the last answer."""
+        return _Answer.at(self.problem, self.start.gamma + self.search.x, last.passes + self.search.steps - done)
 
     def follows(self, answer: _Answer) -> bool:
         """Go on from the true residual of the answer; False where it is so large that directions say nothing."""

@@ -13,6 +13,7 @@ from mercer._errors import DataError, NumericalError, ParameterError
 from mercer._types import Matrix, Vector
 from mercer.engine import memory
 from mercer.engine.progress import Progress
+from mercer.engine.settings import current
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients
 from mercer.solvers.restricted import precondition
 from mercer.solvers.restricted.criteria import Criterion, Envelope
@@ -241,7 +242,7 @@ class RestrictedNewton:
         with memory.track() as account, ExitStack() as stack:
             stack.enter_context(memory.reserve(2 * 8 * m * m, f"the preconditioner of {m:,} landmarks"))
             sampled = precondition.Sampled.of(problem.rows, problem.white, np.random.RandomState(self.random_state))
-            point, status = _Search(self, problem, sampled, stack).run(gamma)
+            point, status = _Search(self, problem, sampled, stack).run_or_keep(gamma)
         certificate = Certificate(
             primal=point.primal,
             dual=point.primal - point.gap,
@@ -268,6 +269,7 @@ class _Search:
         # At kinks of the loss, rounding would change the curvature.
         self.single = None if isinstance(problem.criterion, Envelope) else in_single(problem.rows, stack)
         self.factor: Matrix | None = None
+        self.best: _Point | None = None
         self.reach = float(np.abs(sampled.targets).max(initial=0.0))
         self.offset_slope = 0.0
         self.progress = Progress(solver.max_iter, "passes over the rows", solver.verbose)
@@ -275,9 +277,18 @@ class _Search:
     def _at(self, gamma: Matrix, passes: int) -> _Point:
         return _Point.at(self.problem, gamma, passes, self.reach)[0]
 
+    def run_or_keep(self, gamma: Matrix) -> tuple[_Point, Status]:
+        """Run; after Ctrl-C, the best point so far, where that is to be kept and there is one."""
+        try:
+            return self.run(gamma)
+        except KeyboardInterrupt:
+            if current().on_interrupt != "keep" or self.best is None or not self.best.gamma.any():
+                raise
+            return self.best, Status.interrupted
+
     def run(self, gamma: Matrix) -> tuple[_Point, Status]:
         """Steps until the gap is small, rounding ends them, or passes run out."""
-        point = best = self._at(gamma, 0)
+        point = best = self.best = self._at(gamma, 0)
         stalls, moved = 0, True
         while point.gap > self.solver.tol * abs(point.primal):
             if point.passes >= self.solver.max_iter:
@@ -297,7 +308,8 @@ class _Search:
                 found = self._closer(point, closer)
             point = found
             if point.gap < best.gap:
-                best, stalls = point, 0
+                best = self.best = point
+                stalls = 0
             self.progress.advance(point.passes - self.progress.done)
         return point, Status.converged
 

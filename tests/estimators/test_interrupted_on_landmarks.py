@@ -1,0 +1,142 @@
+"""Ctrl-C during a fit over landmarks: an error, or the best function so far where that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import mercer
+from mercer import SVC, Blocks, KernelLogisticRegression, KernelRidge, certify_landmarks, config
+from mercer.kernels import RBF
+from mercer.solvers.restricted.passes import StoredRows
+from mercer.solvers.solution import Status
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(900, 6))
+Y = np.sin(2 * X).sum(axis=1) + 0.1 * RNG.normal(size=900)
+
+
+def ridge(**options: Any) -> KernelRidge:
+    defaults = {"kernel": RBF(3.0), "approximation": "nystroem", "n_landmarks": 300, "random_state": 0}
+    return KernelRidge(options.pop("alpha", 1e-3), **{**defaults, **options})
+
+
+@pytest.fixture
+def interrupted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A function that sets the numbers of the passes over the rows, from 1 on, in which Ctrl-C is pressed."""
+    original, state = StoredRows._sweep, {"passes": 0, "at": ()}
+
+    def sweep(self: Any, *arguments: Any) -> Any:
+        state["passes"] += 1
+        if state["passes"] in state["at"]:
+            raise KeyboardInterrupt
+        return original(self, *arguments)
+
+    def press(*numbers: int) -> None:
+        state.update(passes=0, at=numbers)
+
+    monkeypatch.setattr(StoredRows, "_sweep", sweep)
+    yield press
+
+
+def test_by_default_it_is_an_error(interrupted: Any) -> None:
+    interrupted(5)
+    with pytest.raises(KeyboardInterrupt):
+        ridge().fit(X, Y)
+
+
+@pytest.mark.parametrize("number", [3, 4, 6, 8])
+def test_the_best_function_so_far_is_kept_with_its_true_gap(interrupted: Any, number: int) -> None:
+    best = ridge(tol=1e-10).fit(X, Y).certificate_
+    interrupted(number)
+    with config(on_interrupt="keep"), pytest.warns(ConvergenceWarning, match="Ctrl-C ended"):
+        model = ridge(tol=1e-10).fit(X, Y)
+    certificate = model.certificate_
+    assert certificate.status is Status.interrupted and certificate.relative_gap > 1e-10
+    assert certificate.dual <= best.primal <= certificate.primal < Y @ Y
+    residuals = Y - model.predict(X)
+    assert certificate.primal == pytest.approx(residuals @ residuals + 1e-3 * model.norm_[0] ** 2, rel=1e-5)
+    assert "fit again" in certificate.explain()
+
+
+def test_later_interruptions_leave_smaller_gaps(interrupted: Any) -> None:
+    gaps = []
+    for number in (3, 6):
+        interrupted(number)
+        with config(on_interrupt="keep"), pytest.warns(ConvergenceWarning):
+            gaps.append(ridge(tol=1e-10).fit(X, Y).certificate_.gap)
+    assert gaps[1] < gaps[0]
+
+
+def test_before_the_first_step_and_pressed_twice_it_is_an_error(interrupted: Any) -> None:
+    for numbers in ((1,), (2,), (5, 6)):
+        interrupted(*numbers)
+        with config(on_interrupt="keep"), pytest.raises(KeyboardInterrupt):
+            ridge(tol=1e-10).fit(X, Y)
+
+
+@pytest.mark.parametrize("learner", [KernelLogisticRegression, SVC])
+def test_classifiers(interrupted: Any, learner: Any) -> None:
+    model = learner(kernel=RBF(3.0), approximation="nystroem", n_landmarks=100, random_state=0, tol=1e-8)
+    interrupted(6)
+    with config(on_interrupt="keep"), pytest.warns(ConvergenceWarning, match="Ctrl-C ended"):
+        model.fit(X, Y > 0)
+    assert model.certificate_.status is Status.interrupted and model.fit_status_ == 1
+    assert model.score(X, Y > 0) > 0.6 and model.certificate_.gap > 0
+    assert certify_landmarks(model, X, Y > 0).gap >= 0
+    interrupted(1)
+    with config(on_interrupt="keep"), pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y > 0)
+
+
+def test_some_pairs_of_classes_are_no_model(interrupted: Any) -> None:
+    interrupted(6)
+    model = SVC(kernel=RBF(3.0), approximation="nystroem", n_landmarks=50, random_state=0)
+    with config(on_interrupt="keep"), pytest.raises(KeyboardInterrupt):
+        model.fit(X, np.digitize(Y, [-1.0, 1.0]))
+
+
+def test_with_a_checkpoint_it_is_an_error_and_goes_on(interrupted: Any, tmp_path: Path) -> None:
+    model, path = ridge(checkpoint=tmp_path / "run"), tmp_path / "run"
+    interrupted(12)
+    with config(on_interrupt="keep"), pytest.raises(KeyboardInterrupt):
+        model.fit(Blocks(X, Y, rows_per_block=300))
+    assert path.exists()
+    interrupted()
+    model.fit(Blocks(X, Y, rows_per_block=300))
+    assert model.certificate_.status is Status.converged and not path.exists()
+
+
+def test_blocks_without_a_checkpoint_keep_the_best(interrupted: Any) -> None:
+    interrupted(20)
+    with config(on_interrupt="keep"), pytest.warns(ConvergenceWarning):
+        model = ridge(tol=1e-10).fit(Blocks(X, Y, rows_per_block=300))
+    assert model.certificate_.status is Status.interrupted
+
+
+def test_a_number_that_is_left_open(interrupted: Any, tmp_path: Path) -> None:
+    model = ridge(n_landmarks="auto", alpha=0.1)
+    interrupted(1)
+    with config(on_interrupt="keep"), pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    # The first number takes some passes; a later one is interrupted.
+    interrupted()
+    first = ridge(n_landmarks=100, alpha=0.1).fit(X[:720], Y[:720]).certificate_.iterations
+    interrupted(first + 3)
+    with config(on_interrupt="keep"), pytest.warns(ConvergenceWarning):
+        model.fit(X, Y)
+    assert model.landmark_path_.ending == "interrupted" and model.landmark_path_.chosen == model.X_fit_.shape[0]
+    assert model.certificate_.status is Status.interrupted
+    np.testing.assert_array_equal(X[model.landmark_indices_], model.X_fit_)
+    mercer.save(model, tmp_path / "m.mercer")
+    assert mercer.load(tmp_path / "m.mercer").certificate_.status is Status.interrupted
+
+
+def test_a_word_that_is_none_is_refused() -> None:
+    with pytest.raises(mercer.MercerError, match="on_interrupt must be 'raise' or 'keep'"):
+        config(on_interrupt="best")
