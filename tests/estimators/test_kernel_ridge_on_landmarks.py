@@ -200,6 +200,8 @@ def test_penalties_of_awkward_rows():
         ridge(alpha="loo").fit(np.repeat(X[:50], 2, axis=0), np.repeat(Y[:50], 2))
     zero = ridge(alpha="evidence").fit(X[:50], np.column_stack([Y[:50], np.zeros(50)]))
     assert zero.predict(X[:3])[:, 1].tolist() == [0.0, 0.0, 0.0]
+    with pytest.warns(MercerWarning, match="value 0 in every row"):
+        assert ridge(alpha="evidence").fit(X[:50], np.zeros(50)).predict(X[:3]).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_a_penalty_is_chosen_from_blocks_and_with_a_number_left_open(tmp_path):

@@ -157,3 +157,5 @@ def test_what_makes_no_sense_is_refused() -> None:
         mercer.estimate(ridge(), X, Y)
     with pytest.raises((DataError, ValueError)):
         ridge().fit(X, Y[:-1])
+    with pytest.raises(DataError, match="needs targets"):
+        ridge().fit(X, None)

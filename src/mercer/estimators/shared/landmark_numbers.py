@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_consistent_length
 
-from mercer._errors import MemoryBudgetError, ParameterError
+from mercer._errors import DataError, MemoryBudgetError, ParameterError
 from mercer._types import Positions, Vector
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.dask_source import is_dask
@@ -73,6 +73,8 @@ def fit_along_numbers(learner: Learner, X: Any, y: Any, sample_weight: Any) -> L
             "n_landmarks='auto' needs all rows in memory, to hold some of them out, and no checkpoint. Fit with 'auto' "
             "to a sample of the rows, and pass the number that it chose (landmark_path_.chosen)."
         )
+    if y is None:
+        raise DataError(f"{type(learner).__name__} needs targets, and y is None; pass one for each row of X.")
     checked = clone(learner).checked_rows(X)
     check_consistent_length(X, y)
     weights = check_sample_weight(sample_weight, checked)

@@ -129,7 +129,7 @@ def choose_penalties(
         if len(more):
             curves = _joined(curves, _curves(found, more, single))
     costs = costs_of(curves, criterion, per_target)
-    if not np.isfinite(costs.min(axis=0)).all():
+    if np.isposinf(costs).all(axis=0).any():
         raise ParameterError(
             f"alpha={criterion!r} cannot choose: none of the {len(curves.alphas)} penalties from "
             f"{curves.alphas[0]:.3g} to {curves.alphas[-1]:.3g} has a finite criterion. Give larger alphas, or a "
