@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from harness import Row, in_turn
-from mercer import SVC, KernelLogisticRegression, KernelRidge, certify_landmarks
+from mercer import SVC, SVR, KernelLogisticRegression, KernelRidge, certify_landmarks
 from mercer.gram import Gram
 from mercer.kernels import RBF, Matern
 
 _ROWS, _PROBLEMS = 2000, 20
 _MANY = 20_000
 _MOST = 1.2
+_REGRESSORS = ("KernelRidge", "SVR")
 
 
 def _learners(number: int, random: np.random.Generator) -> dict[str, tuple[Any, Any]]:
@@ -28,11 +29,13 @@ def _learners(number: int, random: np.random.Generator) -> dict[str, tuple[Any, 
         "KernelRidge": lambda **options: KernelRidge(alpha, kernel=kernel, **options),
         "KernelLogisticRegression": lambda **options: KernelLogisticRegression(C=cost, kernel=kernel, **options),
         "SVC": lambda **options: SVC(C=cost, kernel=kernel, **options),
+        "SVR": lambda **options: SVR(C=cost, kernel=kernel, **options),
     }
     exact: dict[str, dict[str, Any]] = {
         "KernelRidge": {},
         "KernelLogisticRegression": {"tol": 1e-6},
         "SVC": {"tol": 1e-5},
+        "SVR": {"tol": 1e-5},
     }
     return {name: (make(**few), make(**exact[name])) for name, make in makers.items()} | {"d": (d, d)}
 
@@ -49,7 +52,7 @@ def bounds() -> list[Row]:
         X, new = random.normal(size=(_ROWS, d)), random.normal(size=(200, d))
         y = np.sin(2 * X).sum(axis=1) / np.sqrt(d) + 10.0 ** random.uniform(-1.5, 0.5) * random.normal(size=_ROWS)
         for name, (model, full) in learners.items():
-            targets, ask = (y, "predict") if name == "KernelRidge" else (y > 0, "decision_function")
+            targets, ask = (y, "predict") if name in _REGRESSORS else (y > 0, "decision_function")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 model.fit(X, targets)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercer import SVC, KernelLogisticRegression, KernelPCA, KernelRidge, certify, certify_landmarks, config
+from mercer import SVC, SVR, KernelLogisticRegression, KernelPCA, KernelRidge, certify, certify_landmarks, config
 from mercer._errors import DataError, MemoryBudgetError, ParameterError
 from mercer.certification import LandmarkCertificate
 from mercer.kernels import RBF, Linear, Matern, Spectrum
@@ -105,6 +105,30 @@ def random_hinge(number: int) -> None:
     assert (far <= certificate.prediction_bound(new)).all()
 
 
+def random_tube(number: int) -> None:
+    """The same for support vector regression."""
+    random = np.random.default_rng(number)
+    n = int(random.integers(2, 200))
+    rows = random.normal(size=(n, int(random.integers(1, 5))))
+    targets = (np.sin(rows.sum(axis=1)) + 0.2 * random.normal(size=n)) * 10.0 ** random.uniform(-2, 2)
+    weight = weights_of(number, n, random)
+    model: Any = SVR(
+        C=10.0 ** random.uniform(-2, 2),
+        epsilon=0.1 * float(targets.std()),
+        kernel=kernels(number, random),
+        approximation="nystroem",
+        n_landmarks=int(random.integers(1, 60)),
+        random_state=0,
+        fit_intercept=bool(number % 4),
+    )
+    model.fit(rows, targets, weight)
+    full = exact(model).fit(rows, targets, weight)
+    certificate = certify_landmarks(model, rows, targets, sample_weight=weight)
+    assert certificate.gap >= certificate.primal - full.certificate_.primal - 1e-7 * certificate.primal
+    new = np.vstack([rows[:30], random.normal(size=(30, rows.shape[1]))])
+    assert (np.abs(model.predict(new) - full.predict(new)) <= certificate.prediction_bound(new)).all()
+
+
 def random_logistic(number: int) -> None:
     """The same for two or three classes."""
     random = np.random.default_rng(number)
@@ -135,6 +159,7 @@ def test_no_bound_is_violated(number: int) -> None:
         random_ridge(number)
         random_logistic(number)
         random_hinge(number)
+        random_tube(number)
 
 
 @pytest.mark.slow
@@ -145,6 +170,7 @@ def test_no_bound_is_violated_in_many_problems() -> None:
             random_ridge(number)
             random_logistic(number)
             random_hinge(number)
+            random_tube(number)
 
 
 def test_it_is_the_duality_gap_of_the_exact_problem() -> None:
@@ -177,6 +203,10 @@ def test_multipliers_next_to_the_margin_make_the_gap_small() -> None:
     certificate = certify_landmarks(model, X, LABELS)
     gained = certificate.primal - SVC(C=5.0, kernel=RBF(1.5), tol=1e-8).fit(X, LABELS).certificate_.primal
     assert gained - 1e-9 <= certificate.gap < 1.3 * gained
+    tube = SVR(C=5.0, kernel=RBF(1.5), approximation="nystroem", n_landmarks=40, random_state=0, tol=1e-5).fit(X, Y)
+    certificate = certify_landmarks(tube, X, Y)
+    gained = certificate.primal - SVR(C=5.0, kernel=RBF(1.5), tol=1e-8).fit(X, Y).certificate_.primal
+    assert gained - 1e-9 <= certificate.gap < 1.5 * gained
     # One class is within the margin as a whole: no multipliers of the other rows alone have the sum 0.
     lone = np.where(np.arange(200) == 0, "a", "b")
     few = SVC(C=0.01, kernel=RBF(1.5), approximation="nystroem", landmarks=X[1:2]).fit(X, lone)

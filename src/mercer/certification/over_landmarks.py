@@ -15,7 +15,7 @@ from mercer._errors import DataError, ParameterError
 from mercer._types import AnyArray, Positions, RowsLike, Vector
 from mercer.certification.finding import Finding, joined
 from mercer.certification.landmark_certificate import LandmarkCertificate
-from mercer.certification.of_landmark_hinge import of_hinge
+from mercer.certification.of_landmark_box import BoxLoss, of_box
 from mercer.certification.of_landmark_losses import of_logistic, of_ridge
 from mercer.certification.rows_of_fit import RowsOfFit, rows_like_those_of_the_fit
 from mercer.data.seeds import generator
@@ -26,6 +26,7 @@ from mercer.estimators.shared.labels import check_labels
 from mercer.estimators.shared.targets import check_numbers
 from mercer.estimators.shared.weights import check_sample_weight
 from mercer.estimators.svc import SVC
+from mercer.estimators.svr import SVR
 from mercer.kernels.parameters import whole
 from mercer.solvers.restricted.exact import RowSample
 from mercer.solvers.solution import Status
@@ -53,7 +54,7 @@ def certify_landmarks(
 
     Parameters
     ----------
-    model : KernelRidge, KernelLogisticRegression or SVC
+    model : KernelRidge, KernelLogisticRegression, SVC or SVR
         Fitted with ``approximation="nystroem"``.
     X : array-like or sparse matrix of shape (n, d), or other rows
         Those of the fit.
@@ -189,8 +190,18 @@ def _hinge(
         signs = np.where(codes[chosen] == (j if k == 2 else i), 1.0, -1.0)
         state = RowsOfFit(model, part[chosen], model.support_vectors_, model.dual_coef_[[number]].T.copy(), sample)
         offset = float(model.intercept_[number])
-        parts.append(of_hinge(state, signs, costs[chosen], offset, intercept=bool(model.fit_intercept)))
+        parts.append(of_box(state, BoxLoss.hinge(signs, costs[chosen], intercept=bool(model.fit_intercept)), offset))
     return joined(parts)
+
+
+def _tube(
+    model: Any, part: Any, checked: Any, y: Any, weight: Vector, used: Positions, sample: RowSample | None
+) -> Finding:
+    targets = check_numbers(model, y, checked, several=False)[used]
+    costs = float(model.C) * weight
+    state = RowsOfFit(model, part, model.support_vectors_, model.dual_coef_.T.copy(), sample)
+    loss = BoxLoss(targets, -costs, costs, float(model.epsilon), bool(model.fit_intercept))
+    return of_box(state, loss, float(model.intercept_[0]))
 
 
 def _codes(model: Any, labels: AnyArray) -> Positions:
@@ -204,4 +215,9 @@ def _codes(model: Any, labels: AnyArray) -> Positions:
     return codes
 
 
-_FINDINGS: dict[type, Callable[..., Finding]] = {KernelRidge: _ridge, KernelLogisticRegression: _logistic, SVC: _hinge}
+_FINDINGS: dict[type, Callable[..., Finding]] = {
+    KernelRidge: _ridge,
+    KernelLogisticRegression: _logistic,
+    SVC: _hinge,
+    SVR: _tube,
+}

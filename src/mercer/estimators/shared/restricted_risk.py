@@ -235,8 +235,8 @@ def refuse_certificate(learner: KernelEstimator) -> None:
     if learner.is_on_landmarks:
         raise ParameterError(
             f"{type(learner).__name__} has approximation={learner.approximation!r}, whose coefficients are those of "
-            "landmarks, and certificates of given coefficients are for those of all rows; leave out approximation, or "
-            "pass the fitted model to mercer.certify_landmarks."
+            "landmarks, and certificates of given coefficients are for those of all rows; leave out approximation. "
+            "mercer.certify_landmarks takes fits of KernelRidge, KernelLogisticRegression, SVC and SVR over landmarks."
         )
 
 
