@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 import mercer
 from mercer import SVC, Blocks, KernelLogisticRegression, KernelRidge, certify_landmarks, config
 from mercer.kernels import RBF
+from mercer.selection import GridSearchCV, KernelSearchCV
 from mercer.solvers.restricted.passes import StoredRows
 from mercer.solvers.solution import Status
 
@@ -135,6 +136,16 @@ def test_a_number_that_is_left_open(interrupted: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(X[model.landmark_indices_], model.X_fit_)
     mercer.save(model, tmp_path / "m.mercer")
     assert mercer.load(tmp_path / "m.mercer").certificate_.status is Status.interrupted
+
+
+@pytest.mark.parametrize("search", [GridSearchCV, KernelSearchCV])
+def test_a_search_ends_as_a_whole(interrupted: Any, search: Any) -> None:
+    options = {"param_grid": {"alpha": [0.1, 1.0]}} if search is GridSearchCV else {"random_state": 0}
+    searching = search(ridge(kernel="rbf", n_landmarks=50, tol=1e-10), cv=2, n_jobs=1, **options)
+    # Steps of the first fit, which has a function then.
+    interrupted(3)
+    with config(on_interrupt="keep"), pytest.raises(KeyboardInterrupt):
+        searching.fit(X, Y)
 
 
 def test_a_word_that_is_none_is_refused() -> None:

@@ -112,7 +112,8 @@ def config(
         What Ctrl-C does to a fit over landmarks. ``"raise"`` (the default) ends it with a KeyboardInterrupt, as any
         other work. ``"keep"`` ends it with the best function so far, if there is one, and a warning; the status of its
         certificate is ``interrupted``, and the gap is true. This may take one more pass over the rows, which a second
-        Ctrl-C ends. Fits with a checkpoint always raise: they go on from there.
+        Ctrl-C ends. Fits with a checkpoint always raise, since they go on from there, and so do fits of a search, which
+        Ctrl-C ends as a whole.
 
     Raises
     ------
@@ -141,3 +142,10 @@ def inherited(settings: Settings) -> Iterator[None]:
         yield
     finally:
         _local.settings = before
+
+
+@contextmanager
+def interrupts_raise() -> Iterator[None]:
+    """Let Ctrl-C raise whatever the setting is: for fits that are parts of other work, which it has to end."""
+    with inherited(replace(current(), on_interrupt="raise")):
+        yield

@@ -19,6 +19,7 @@ from mercer._errors import MercerWarning, warn_user
 from mercer._optional import optional
 from mercer._types import Vector
 from mercer.engine import settings
+from mercer.engine.settings import interrupts_raise
 from mercer.selection.bounds import ScoreBounds
 from mercer.selection.by_nothing import warn_if_by_nothing
 from mercer.selection.candidates import learner_of, with_parameters
@@ -192,7 +193,7 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
             plan = SearchPlan(spaces, evaluates, budget, pace, bool(self.verbose))
             try:
                 # What is requested is known here; threads of the pool have a configuration of their own.
-                with sklearn.config_context(enable_metadata_routing=False):
+                with sklearn.config_context(enable_metadata_routing=False), interrupts_raise():
                     stop = plan.run()
             finally:
                 evaluator.fits.close()

@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer.engine.settings import interrupts_raise
 from mercer.selection.answers import AskedMethods
 from mercer.selection.candidates import Parameters, can_share, groups_of, learner_of, with_parameters
 from mercer.selection.failures import failures, naming_failures
@@ -72,7 +73,7 @@ class _SharingSearch:
         if reason:
             self._check_names()
             self.sharing_ = f"nothing: {reason}"
-            with naming_failures(self):
+            with naming_failures(self), interrupts_raise():
                 super().fit(X, y, **params)  # type: ignore[misc]
             return self
         self._check_metric()
@@ -93,7 +94,8 @@ class _SharingSearch:
         data = SearchData(X, y, weight, n, folds, bool(self.return_train_score))
         fits = SharedFits(data, groups, self.n_jobs, bool(self.verbose), AskedMethods(self.scoring, data))
         try:
-            inner = self._score_all(fits, candidates, splits, data, params)
+            with interrupts_raise():
+                inner = self._score_all(fits, candidates, splits, data, params)
         except Exception as error:
             if fits.errors:
                 error.add_note(failures(_texts(fits), candidates))

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from mercer._types import AnyArray, Matrix, Vector
 from mercer.data.blocks.block import Block
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.survey import Survey
-from mercer.engine.settings import current, inherited
+from mercer.engine.settings import interrupts_raise
 from mercer.estimators.shared.restricted import Restriction, restriction
 from mercer.gram import Gram
 from mercer.solvers.restricted import precondition
@@ -193,7 +193,7 @@ class BlockFit:
             yield BlockedRows(shape, read, draw)
             return
         # After Ctrl-C the same fit goes on from the checkpoint, which a function that is kept would end.
-        with inherited(replace(current(), on_interrupt="raise")):
+        with interrupts_raise():
             yield BlockedRows(shape, read, draw, journal)
         journal.remove()
 
