@@ -11,7 +11,15 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import mercer
-from mercer import SVC, Blocks, KernelLogisticRegression, KernelRidge, certify_landmarks, config
+from mercer import (
+    SVC,
+    Blocks,
+    KernelLogisticRegression,
+    KernelQuantileRegression,
+    KernelRidge,
+    certify_landmarks,
+    config,
+)
 from mercer.kernels import RBF
 from mercer.selection import GridSearchCV, KernelSearchCV
 from mercer.solvers.restricted.passes import StoredRows
@@ -100,6 +108,14 @@ def test_some_pairs_of_classes_are_no_model(interrupted: Any) -> None:
     model = SVC(kernel=RBF(3.0), approximation="nystroem", n_landmarks=50, random_state=0)
     with config(on_interrupt="keep"), pytest.raises(KeyboardInterrupt):
         model.fit(X, np.digitize(Y, [-1.0, 1.0]))
+
+
+def test_some_of_several_functions_of_blocks_are_no_model(interrupted: Any) -> None:
+    model = KernelQuantileRegression([0.1, 0.9], kernel=RBF(3.0), approximation="nystroem", n_landmarks=50)
+    model.set_params(non_crossing=False, tol=1e-8)
+    interrupted(9)
+    with config(on_interrupt="keep"), pytest.raises(KeyboardInterrupt):
+        model.fit(Blocks(X, Y, rows_per_block=300))
 
 
 def test_with_a_checkpoint_it_is_an_error_and_goes_on(interrupted: Any, tmp_path: Path) -> None:

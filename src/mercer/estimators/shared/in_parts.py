@@ -17,7 +17,7 @@ from mercer.engine import memory
 from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.on_blocks import BlockFit, Targets, named
 from mercer.estimators.shared.on_dask import DaskFit, predicted
-from mercer.estimators.shared.restricted_risk import OnLandmarks, task_of
+from mercer.estimators.shared.restricted_risk import OnLandmarks, require_all, task_of
 from mercer.estimators.shared.whole_rows import takes_parts
 from mercer.landmarks.choose import Landmarks
 from mercer.losses import Loss
@@ -168,6 +168,7 @@ def solve_in_parts(
             offsets.append(solution.value[m] + task.shift if intercept else np.zeros(task.outputs))
             norms.append(np.linalg.norm(problem.split(solution.state)[0], axis=0))
             certificates.append(solution.certificate)
+            require_all(certificates, len(tasks))
     certificate = joined(certificates, time.perf_counter() - start_time, account.peak)
     # Positions would be those in the sample.
     return OnLandmarks(

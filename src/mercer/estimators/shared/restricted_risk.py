@@ -151,9 +151,7 @@ def solve_on_landmarks(
             offsets.append(solution.value[m] + task.shift if intercept else np.zeros(task.outputs))
             norms.append(np.linalg.norm(problem.split(solution.state)[0], axis=0))
             certificates.append(solution.certificate)
-            if solution.status is Status.interrupted and len(certificates) < len(tasks):
-                # Without the other functions there is no model.
-                raise KeyboardInterrupt
+            require_all(certificates, len(tasks))
     certificate = joined(certificates, time.perf_counter() - start_time, account.peak)
     return OnLandmarks(
         parts.with_positions_in(used),
@@ -163,6 +161,12 @@ def solve_on_landmarks(
         certificates,
         certificate,
     )
+
+
+def require_all(certificates: Sequence[Certificate], count: int) -> None:
+    """Raise KeyboardInterrupt if Ctrl-C has ended one of ``count`` solves, and others are left: there is no model."""
+    if certificates[-1].status is Status.interrupted and len(certificates) < count:
+        raise KeyboardInterrupt
 
 
 def task_of(loss: Loss, y: Vector, weights: Vector, *, intercept: bool) -> Task:
