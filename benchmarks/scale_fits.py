@@ -19,6 +19,8 @@ from mercer import Blocks, KernelRidge
 from mercer.kernels import RBF, Matern
 
 _GAIN = 4.0
+# Rows of the search for a kernel, and the least penalty: smaller ones cost many steps.
+_FEW, _LEAST_ALPHA = 2500, 1e-3
 
 
 def _falkon(sigma: float, penalty: float, m: int, steps: int) -> Any:
@@ -144,37 +146,54 @@ def housing() -> list[Row]:
     return rows
 
 
-def system() -> list[Row]:
-    """All rows of kin40k to a residual of 1e-8, by products and by a factor."""
-    folder = data_folder()
-    if folder is None:
-        return []
-    data = np.load(folder / "regression" / "kin40k.npz")
+def _system(folder: Path, name: str, nu: float, most: float, *, factored: bool) -> Row:
+    """All rows of a set to a residual of 1e-8, by products and, where that fits, by a factor.
+
+    The length scales and the penalty are learnt by the leave-one-out error of few rows.
+    """
+    data = np.load(folder / "regression" / f"{name}.npz")
     train = data["test_fold"] != 0
     X = data["X"].astype(np.float64)
     X = (X - X[train].mean(axis=0)) / X[train].std(axis=0)
     y = (data["y"] - data["y"][train].mean()) / data["y"][train].std()
+    few = np.random.default_rng(0).permutation(np.flatnonzero(train))[:_FEW]
+    start = time.perf_counter()
+    learnt = KernelRidge("loo", kernel=Matern([3.0] * X.shape[1], nu=nu), kernel_params="loo").fit(X[few], y[few])
+    found = time.perf_counter() - start
+    kernel, alpha = learnt.kernel_, max(float(learnt.alpha_), _LEAST_ALPHA)
+    tell(f"{name}: {found:.0f} s for the kernel, alpha = {alpha:.1e}")
     fitted: dict[str, Any] = {}
-    kernel = Matern(4.0, nu=1.5)
 
     def fit(solver: str) -> Callable[[], None]:
         def run() -> None:
-            fitted[solver] = KernelRidge(1e-3, kernel=kernel, solver=solver, tol=1e-8).fit(X[train], y[train])
+            fitted[solver] = KernelRidge(alpha, kernel=kernel, solver=solver, tol=1e-8).fit(X[train], y[train])
 
         return run
 
-    times = in_turn({"ours": fit("cg"), "peer": fit("cholesky")}, 1, warm_up=lambda name: None)
-    errors = {
-        name: float(np.sqrt(np.mean((model.predict(X[~train]) - y[~train]) ** 2))) for name, model in fitted.items()
-    }
+    contenders = {"ours": fit("cg")} | ({"peer": fit("cholesky")} if factored else {})
+    times = in_turn(contenders, 1, warm_up=lambda name: None)
+    error = float(np.sqrt(np.mean((fitted["cg"].predict(X[~train]) - y[~train]) ** 2)))
     certificate = fitted["cg"].certificate_
     note = (
-        f"test RMSE {errors['cg']:.4f} and {errors['cholesky']:.4f} of the deviation; {certificate.iterations} "
-        f"products, {certificate.storage}"
+        f"test RMSE {error:.4f} of the deviation; {certificate.iterations} products, {certificate.storage}; the kernel "
+        f"took {found:.0f} s on {_FEW} rows"
     )
-    met = times["peer"] >= 2 * times["ours"] and errors["cg"] <= 0.099
-    demand = ">= 2, RMSE <= .099"
-    return [Row("kin40k, 36,000 rows, to 1e-8", "Cholesky", times["ours"], times["peer"], demand, met, note)]
+    met = error <= most and found <= 900 and (not factored or times["peer"] >= 2 * times["ours"])
+    case = f"{name}, {int(train.sum()):,} rows, to 1e-8"
+    demand = (">= 2, " if factored else "") + f"RMSE <= {most:g}"
+    return Row(case, "Cholesky", times["ours"], times.get("peer"), demand, met, note)
+
+
+def kin40k() -> list[Row]:
+    """Beside a factor of all rows; the exact Gaussian process of Wang et al. (2019) has .099."""
+    folder = data_folder()
+    return [] if folder is None else [_system(folder, "kin40k", 1.5, 0.099, factored=True)]
+
+
+def protein() -> list[Row]:
+    """Without a factor, which takes 14 GB; the exact Gaussian process of Wang et al. (2019) has .536."""
+    folder = data_folder()
+    return [] if folder is None else [_system(folder, "protein", 0.5, 0.536, factored=False)]
 
 
 def parquet() -> list[Row]:
@@ -204,4 +223,4 @@ def parquet() -> list[Row]:
     return [Row(case, "the clock", seconds, 600.0, "<= 600 s, 4 GiB", met, note)]
 
 
-PARTS = {"mnist": mnist, "made": made, "housing": housing, "system": system, "parquet": parquet}
+PARTS = {"mnist": mnist, "made": made, "housing": housing, "kin40k": kin40k, "protein": protein, "parquet": parquet}

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mercer._registered import command_line_of
+from mercer.engine import memory
 from mercer.estimators.gaussian.over_landmarks import SAMPLE
 from mercer.estimators.shared.what_fits import bytes_in_blocks, solving_bytes
+from mercer.gram.hold import HELD_SHARE, fits, held_bytes
 from mercer.landmarks.choose import choice_bytes, rows_seen
 from mercer.solvers.gaussian.approaches import approach
 from mercer.solvers.linear import cholesky, iterative, penalty_path, primal, primal_steps
@@ -187,7 +189,14 @@ def _landmarks(model: Any, case: Case) -> Way:
             )
             work += (2.0 + 2.0 * passes) * n * m * m + 9.0 * m**3
             return replace(way, before=way.before + sample * m, passes=passes + 1, exact=passes + 1, operations=work)
-        return replace(way, before=way.before + sample * m, passes=_PASSES, exact=_EXACT_PASSES, operations=work)
+        way = replace(way, before=way.before + sample * m, operations=work)
+        held = held_bytes((n, m))
+        if case.blocks or not fits(HELD_SHARE * held):
+            return replace(way, passes=_PASSES, exact=_EXACT_PASSES)
+        # Evaluated once in float32, and then read.
+        note = f"and {memory.describe(held)} more for values in float32, while a quarter of the memory is free"
+        read = float(held) * (_PASSES - _EXACT_PASSES)
+        return replace(way, passes=_EXACT_PASSES + 1, exact=_EXACT_PASSES, read=read, note=note)
     pairs = len(case.classes) * (len(case.classes) - 1) // 2 if _has_pairs(model) else 1
     passes, exact = _PASSES_OF_NEWTON, _EXACT_PASSES
     if name != "KernelLogisticRegression":

@@ -24,14 +24,13 @@ _PARTIAL_BYTES = 2**27
 
 
 def sweep(
-    fill: Fill,
+    entries: Fill | Array,
     shape: tuple[int, int],
     dtype: np.dtype,
     V: Matrix,
     visit: Visit,
     widths: tuple[int, int],
     n_jobs: int | None = None,
-    stored: Array | None = None,
 ) -> tuple[Matrix, Vector]:
     """Return ``K^T U`` and sums, with ``U, numbers = visit(rows, K[rows] @ V)`` for strips of rows.
 
@@ -40,8 +39,8 @@ def sweep(
 
     Parameters
     ----------
-    fill : callable
-        ``(rows, columns, out)`` writes a tile of K, (n, m).
+    entries : callable or ndarray of shape (n, m)
+        ``(rows, columns, out)`` writes a tile of K; or all of K in that precision, which is read in place.
     shape : tuple of int
         (n, m).
     dtype : dtype
@@ -52,8 +51,6 @@ def sweep(
     widths : tuple of int
         Columns of U, and how many numbers are summed.
     n_jobs : int, optional
-    stored : ndarray of shape (n, m), optional
-        All entries in that precision, which are then read in place.
 
     Returns
     -------
@@ -78,20 +75,21 @@ def sweep(
     groups = max(1, min(_GROUPS, len(strips), _PARTIAL_BYTES // (8 * max(m * columns_of_U, 1))))
     products, sums = np.zeros((groups, m, columns_of_U)), np.zeros((groups, numbers))
     progress = Progress(len(strips), "kernel pass")
-    blocks = spans(m) if stored is None else [slice(0, m)]
+    is_stored = isinstance(entries, np.ndarray)
+    blocks = [slice(0, m)] if is_stored else spans(m)
 
     def strip(rows: slice, store: Array, values: Array, group: int) -> None:
         """One strip, in blocks of columns that stay in the cache from their evaluation to their first product."""
         values[...] = 0.0
         parts, start = [], 0
         for columns in blocks:
-            if stored is None:
+            if not isinstance(entries, np.ndarray):
                 size = (rows.stop - rows.start) * (columns.stop - columns.start)
                 tile = store[start : start + size].reshape(rows.stop - rows.start, -1)
                 start += size
-                fill(rows, columns, tile)
+                entries(rows, columns, tile)
             else:
-                tile = stored[rows, columns]
+                tile = entries[rows, columns]
             values += tile @ V[columns]
             parts.append(tile)
         U, found = visit(rows, cast(Matrix, values))
@@ -103,7 +101,7 @@ def sweep(
     def work(group: int) -> Callable[[], None]:
         def run() -> None:
             height = strips[0].stop
-            room = height * m if stored is None else 0
+            room = 0 if is_stored else height * m
             with scratch((room,), dtype) as store, scratch((height, V.shape[1]), np.dtype(float)) as values:
                 for rows in strips[group::groups]:
                     threads.checkpoint()

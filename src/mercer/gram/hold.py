@@ -24,6 +24,8 @@ from mercer.gram.protocol import GramMatrix
 REMEDY = "Raise the budget with mercer.config(memory=...), or fit on fewer rows."
 # Matrices of up to this many bytes are computed as a whole without a request.
 _SMALL = 2**25
+# A copy in float32 that only saves time takes at most one of so many parts of the free memory.
+HELD_SHARE = 4
 # Precisions in which all of K is useful, the best one first, with the bytes needed in addition to it.
 Precisions = Mapping[Any, int]
 
@@ -245,6 +247,15 @@ def evaluated(gram: Gram) -> Gram | PrecomputedGram:
     return dense
 
 
+def held_bytes(shape: tuple[int, int]) -> int:
+    """Memory of a matrix in float32, in bytes.
+
+    >>> held_bytes((1000, 100))
+    400000
+    """
+    return shape[0] * shape[1] * np.dtype(np.float32).itemsize
+
+
 def held_in_single(gram: GramMatrix, stack: ExitStack) -> PrecomputedGram | None:
     """Return the matrix in float32 with every entry computed once; None if it takes over a quarter of the free memory.
 
@@ -256,8 +267,7 @@ def held_in_single(gram: GramMatrix, stack: ExitStack) -> PrecomputedGram | None
     dtype('float32')
     """
     single = np.dtype(np.float32)
-    size = gram.shape[0] * gram.shape[1] * single.itemsize
-    if reserve_whole(gram.shape, stack, {single: 3 * size})[0] is None:
+    if reserve_whole(gram.shape, stack, {single: (HELD_SHARE - 1) * held_bytes(gram.shape)})[0] is None:
         return None
     stored = gram.stored_array()
     if stored is not None:

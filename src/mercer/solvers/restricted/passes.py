@@ -118,10 +118,10 @@ class StoredRows:
 
     def _sweep(self, V: Matrix, strip: strips.Visit, widths: tuple[int, int]) -> tuple[Matrix, Vector]:
         gram, dtype = self.gram, np.dtype(self.gram.dtype)
+        stored = gram.stored_as(dtype)
+        entries = gram.fill if stored is None else stored
         with np.errstate(over="ignore", invalid="ignore"):
-            found = strips.sweep(
-                gram.fill, gram.shape, dtype, V, strip, widths, self.n_jobs, stored=gram.stored_as(dtype)
-            )
+            found = strips.sweep(entries, gram.shape, dtype, V, strip, widths, self.n_jobs)
         check_finite(found[0])
         return found
 
