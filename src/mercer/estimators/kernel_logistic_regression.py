@@ -109,8 +109,9 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         is checked for this; if this is True, it counts as indefinite.
     approximation : {None, "nystroem"}, default=None
         ``"nystroem"`` restricts the functions to the span of few rows, the landmarks:
-        :math:`f_j(x) = \sum_l a_{jl} k(x, z_l) + b_j`. Time is then linear in the number of rows, and no matrix of rows
-        and landmarks is kept. It needs a positive kernel.
+        :math:`f_j(x) = \sum_l a_{jl} k(x, z_l) + b_j`. Time is then linear in the number of rows. The matrix of rows
+        and landmarks need not be kept; its values in float32 are, where they take at most a quarter of the free memory.
+        It needs a positive kernel.
     n_landmarks : int or "auto", default=1000
         With an approximation: the number of landmarks, all rows if there are fewer. ``"auto"`` doubles it from 100 on,
         until the loss of a fifth of the rows (5000 at most), which are held out, no longer falls by more than the

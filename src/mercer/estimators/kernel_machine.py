@@ -137,9 +137,10 @@ class KernelMachine(FitsAlongPenalty):
         Show progress on standard error.
     approximation : {None, "nystroem"}, default=None
         ``"nystroem"`` restricts f to the span of few rows, the landmarks:
-        :math:`f(x) = \sum_j c_j k(x, z_j) + b`. Time is then linear in the number of rows, and no matrix of rows and
-        landmarks is kept. It needs a positive kernel,
-        ``regularizer="l2"``, and of a user-defined loss the method ``curvature``.
+        :math:`f(x) = \sum_j c_j k(x, z_j) + b`. Time is then linear in the number of rows. The matrix of rows and
+        landmarks need not be kept; for smooth losses its values in float32 are, where they take at most a quarter of
+        the free memory. It needs a positive kernel, ``regularizer="l2"``, and of a user-defined loss the method
+        ``curvature``.
     n_landmarks : int, default=1000
         With an approximation: the number of landmarks, all rows if there are fewer.
     landmarks : {"rpcholesky", "leverage", "kmeans", "uniform"} or rows of the kind of X, default="rpcholesky"
@@ -154,7 +155,8 @@ class KernelMachine(FitsAlongPenalty):
     support_vectors_ : array or CSR of shape (n_sv, d)
         These rows; empty for ``"precomputed"``; with an approximation, the landmarks.
     landmark_indices_ : ndarray of shape (n_landmarks,) or None
-        With an approximation: the positions of the landmarks among the training rows; None if they are none of them.
+        With an approximation: the positions of the landmarks among the training rows; None if they are none of them,
+        or the rows came in parts.
     dual_coef_ : ndarray of shape (1, n_sv) or (k, n_sv)
         Their coefficients c, one row for each class if there are more than two.
     coef_ : ndarray of shape (1, p) or (k, p)

@@ -110,7 +110,8 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
     support_vectors_ : array or CSR of shape (n_sv, d)
         Their rows; empty for ``"precomputed"``; with an approximation, the landmarks.
     landmark_indices_ : ndarray of shape (n_landmarks,) or None
-        With an approximation: the positions of the landmarks among the training rows; None if they are none of them.
+        With an approximation: the positions of the landmarks among the training rows; None if they are none of them,
+        or the rows came in parts.
     dual_coef_ : ndarray of shape (m, n_sv)
         The weights of the expansions, one row for each level, in the order of ``quantiles``.
     coef_ : ndarray of shape (m, p)

@@ -112,8 +112,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         ``factorization_`` and ``certificate_.storage`` say how it was done.
     approximation : {None, "nystroem"}, default=None
         ``"nystroem"`` restricts f to the span of few rows, the landmarks: :math:`f(x) = \sum_j c_j k(x, z_j)`. Time is
-        then linear in the number of rows, and no matrix of rows and landmarks is kept. It needs a positive kernel and
-        ``alpha`` above 0; a criterion chooses one for these landmarks.
+        then linear in the number of rows. The matrix of rows and landmarks need not be kept; its values in float32 are,
+        where they take at most a quarter of the free memory. It needs a positive kernel and ``alpha`` above 0; a
+        criterion chooses one for these landmarks.
     n_landmarks : int or "auto", default=1000
         With an approximation: the number of landmarks, all rows if there are fewer. ``"auto"`` doubles it from 100 on,
         until the loss of a fifth of the rows (5000 at most), which are held out, no longer falls by more than the

@@ -142,7 +142,8 @@ class SVR(RegressorMixin, SingleExpansion):
     landmark_path_ : LandmarkPath
         With ``n_landmarks="auto"``: the numbers that were tried, with the held-out losses; printed as a table.
     landmark_indices_ : ndarray of shape (n_landmarks,) or None
-        With an approximation: the positions of the landmarks among the training rows; None if they are none of them.
+        With an approximation: the positions of the landmarks among the training rows; None if they are none of them,
+        or the rows came in parts.
     dual_coef_ : array or CSR of shape (1, n_sv)
         The weights of the expansion, :math:`\beta_i = \alpha_i - \alpha_i^*`; with an approximation, an array of the
         coefficients of the landmarks.
@@ -328,7 +329,8 @@ class SVR(RegressorMixin, SingleExpansion):
             part = PartTask.of_numbers(loss, y[used], float(self.C), intercept=intercept)
             fitted = solve_in_parts(self, started, X, [part], **options)
         keep_landmarks(self, fitted, (*OF_ALL_ROWS, *TUBE.always))
-        self.shape_fit_, self.n_iter_ = X.shape, fitted.certificate.iterations
+        self.shape_fit_ = (X.shape[0] if started is None else started.n, *X.shape[1:])
+        self.n_iter_ = fitted.certificate.iterations
         self._report()
         return self
 

@@ -6,8 +6,8 @@ The problem::
 
 subject to ``lower <= beta <= upper``. Each step solves it for one weight, from ``g = c_i - <f_i, v> - b - rho excess``,
 and moves v. Rows are visited in random order; chunks of neighbours, which are read faster, need several times as many
-passes. Those at a bound whose ``g`` is beyond what any other row's was in the
-pass before are left out of the next passes.
+passes. Those at a bound whose ``g`` is beyond what any other row's was in the pass before are left out of the next
+passes.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ class Box(NamedTuple):
 
 
 class Descent(NamedTuple):
-    """What a pass changes: beta (n,), v (p,), the order of the rows (n,), and room for a
-    queue and marks.
+    """What a pass changes: beta (n,), v (p,), the order of the rows (n,), and room for a queue and marks.
 
     ``numbers`` holds excess, b, the limits beyond which rows at a bound are left out, and then the smallest and the
     largest projected gradient that the pass has seen. ``seed`` is the state of the random numbers.

@@ -63,6 +63,13 @@ def test_targets_are_checked_block_by_block() -> None:
         KernelMachine("poisson", **HERE).fit(Blocks(X, y, rows_per_block=170))
 
 
+def test_the_shape_is_that_of_all_rows() -> None:
+    # More rows than the sample from which landmarks are drawn.
+    many = np.tile(X, (8, 1))
+    model = SVR(**{**HERE, "landmarks": X[:5], "tol": 0.1}).fit(Blocks(many, np.tile(NUMBERS, 8)))
+    assert model.shape_fit_ == many.shape
+
+
 def test_a_parameter_to_choose_needs_all_rows() -> None:
     with pytest.raises(ParameterError, match="approximation='nystroem'"):
         SVR().fit(Blocks(X, NUMBERS))

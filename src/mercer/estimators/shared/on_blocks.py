@@ -123,6 +123,11 @@ class BlockFit:
         return found
 
     @property
+    def n(self) -> int:
+        """Rows."""
+        return self.survey.n
+
+    @property
     def sample(self) -> Block:
         """Rows drawn uniformly."""
         assert self.survey.sample is not None
