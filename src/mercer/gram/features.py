@@ -70,6 +70,16 @@ class ExplicitFeatures:
         per_entry = self.matrix.dtype.itemsize + (4 if self.is_sparse else 0)
         return per_entry * self.entries if self.is_copy else 0
 
+    def sum_bytes(self, k: int) -> int:
+        """The memory of :meth:`pull` and :meth:`curve` for k columns: a sum of each part of the rows."""
+        n, p = self.shape
+        return 8 * k * p * len(_parts(n))
+
+    @property
+    def square_work_bytes(self) -> int:
+        """The memory of :meth:`square` beside the result: sparse rows in float64, weighted, and by columns."""
+        return 3 * 12 * self.entries if self.is_sparse else 0
+
     @cached_property
     def rows(self) -> SparseRows:
         """The rows of sparse features, for loops."""
@@ -122,7 +132,7 @@ class ExplicitFeatures:
     def _sum(self, strip: Callable[[slice, Matrix], None], k: int) -> Matrix:
         """A sum over all rows, (p, k): ``strip`` adds that of some rows to an array (k, p)."""
         n, p = self.shape
-        parts = spans(n, max(_SPAN, -(-n // _PARTS)))
+        parts = _parts(n)
         sums = np.zeros((len(parts), k, p))
         length = _SPAN if self.is_sparse else max(1, _ENTRIES // max(p, 1))
 
@@ -160,7 +170,7 @@ class ExplicitFeatures:
         p = self.shape[1]
         roots = None if weights is None else np.sqrt(weights)
         if self.is_sparse:
-            A = self.matrix.astype(np.float64)
+            A = self.matrix.astype(np.float64, copy=False)
             A = A if roots is None else sp.csr_matrix(sp.diags_array(roots) @ A)
             return np.ascontiguousarray((A.T @ A).toarray())
         out = np.zeros((p, p))
@@ -184,6 +194,11 @@ class ExplicitFeatures:
     def _run(self, work: Callable[[Any], None], over: list[Any], operations: int | None = None) -> None:
         few = (self.entries if operations is None else operations) <= _SPAN * _SIDE
         threads.run([partial(work, part) for part in over], 1 if few else None)
+
+
+def _parts(n: int) -> list[slice]:
+    """Parts of n rows, each of which is summed by itself."""
+    return spans(n, max(_SPAN, -(-n // _PARTS)))
 
 
 def _add_block(out: Matrix, A: Matrix, block: slice) -> None:

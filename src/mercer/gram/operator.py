@@ -276,15 +276,17 @@ class Gram(ArrayInterface):
         """
         return self._like(self._plan.left, self._plan.right, np.dtype(dtype))
 
-    def explicit_features(self, most: int) -> ExplicitFeatures | None:
+    def explicit_features(self, most: int, most_dense: int | None = None) -> ExplicitFeatures | None:
         """Return F, (n, p), with ``K = F F^T``; None if K is not known to have one of at most ``most`` columns.
 
         Linear and polynomial kernels have one, kernels that count features of objects, and sums and multiples of these,
-        on chosen columns or normalised. A polynomial one is None where F does not fit the memory budget.
+        on chosen columns or normalised. None as well where F is a new array that does not fit the memory budget.
 
         Parameters
         ----------
         most : int
+        most_dense : int, optional
+            The most columns of a dense F, whose products read all entries; ``most`` by default.
 
         Returns
         -------
@@ -293,6 +295,10 @@ class Gram(ArrayInterface):
         plan = self._plan
         if not self.symmetric or plan.instead or self.kernel.definiteness != "positive":
             return None
+        raw = plan.left.root.raw
+        # Features of numbers are dense, those of objects are sparse.
+        if most_dense is not None and isinstance(raw, np.ndarray) and raw.dtype.kind in "biuf":
+            most = min(most, most_dense)
         matrix = self.kernel._explicit_features(plan.left, most)
         if matrix is None:
             return None

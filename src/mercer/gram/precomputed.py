@@ -214,12 +214,13 @@ class PrecomputedGram(ArrayInterface):
         """0: the entries are already stored."""
         return 0.0
 
-    def explicit_features(self, most: int) -> None:
+    def explicit_features(self, most: int, most_dense: int | None = None) -> None:
         """None: they are not known.
 
         Parameters
         ----------
         most : int
+        most_dense : int, optional
         """
 
     def leading(self) -> None:

@@ -68,8 +68,9 @@ class GramMatrix(Protocol):
         """How many numbers of a row the computation of an entry reads, about; 0 if the entries are stored."""
         return 0
 
-    def explicit_features(self, most: int) -> ExplicitFeatures | None:
-        """F, (n, p), with ``K = F F^T`` for a symmetric K; None if it is not known to have at most ``most`` columns."""
+    def explicit_features(self, most: int, most_dense: int | None = None) -> ExplicitFeatures | None:
+        """F, (n, p), with ``K = F F^T`` for a symmetric K; None if it is not known to have at most ``most`` columns,
+        or ``most_dense`` where F is dense."""
         return None
 
     def leading(self) -> GramMatrix | None:

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from mercer._errors import ParameterError
 from mercer._types import Array
 from mercer.data.objects import short
 from mercer.kernels.base import ATOM, POWER, PRODUCT, SUM, Definiteness, Expression, Kind, LinearParts
 from mercer.kernels.elementary import exponential
+from mercer.kernels.explicit import joined, multiplied
 from mercer.kernels.inputs import Rows, Scope
 from mercer.kernels.kernel import OPERATIONS, Kernel
 from mercer.kernels.pairs import Pairs, scratch
@@ -154,7 +154,7 @@ class Scaled(Unary):
         features = self.kernel._explicit_features(rows, most)
         if features is None or self.factor == 1:
             return features
-        return features * features.dtype.type(np.sqrt(self.factor))
+        return multiplied(features, np.full(rows.n, np.sqrt(self.factor)), rows)
 
 
 @dataclass(frozen=True, repr=False)
@@ -328,14 +328,7 @@ class Sum(Combination):
         return None if any(part is None for part in parts) else [pair for part in parts for pair in part]
 
     def _explicit_features(self, rows: Rows, most: int) -> Any | None:
-        parts: list[Any] = []
-        for term in self.terms:
-            features = term._explicit_features(rows, most)
-            if features is None:
-                return None
-            parts.append(features)
-            most -= features.shape[1]
-        return sp.hstack(parts, format="csr") if any(map(sp.issparse, parts)) else np.hstack(parts)
+        return joined(self.terms, rows, most)
 
 
 @dataclass(frozen=True, repr=False)

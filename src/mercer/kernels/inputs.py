@@ -60,6 +60,11 @@ class Rows:
                 self._cache[key] = make()
             return self._cache[key]
 
+    def holds(self, thing: Any) -> bool:
+        """Whether a thing is one that is stored here."""
+        with self._lock:
+            return any(thing is stored for stored in self._cache.values())
+
     def hold(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """The same for objects that depend on the rows alone: ``renewed`` rows share them."""
         with self._lock:

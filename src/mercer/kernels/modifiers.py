@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import Array
 from mercer.data.objects import short
 from mercer.kernels.algebra import Unary
 from mercer.kernels.base import ATOM, Definiteness, Kind, LinearParts
+from mercer.kernels.explicit import multiplied
 from mercer.kernels.inputs import Rows, Scope
 from mercer.kernels.kernel import OPERATIONS
 from mercer.kernels.pairs import MatchedPairs, Pairs, scratch
@@ -236,12 +236,7 @@ class Normalized(Unary):
 
     def _explicit_features(self, rows: Rows, most: int) -> Any | None:
         features = self.kernel._explicit_features(rows, most)
-        if features is None:
-            return None
-        factors = self._inverse_norms(rows).astype(features.dtype, copy=False)
-        return (
-            sp.csr_matrix(sp.diags_array(factors) @ features) if sp.issparse(features) else features * factors[:, None]
-        )
+        return None if features is None else multiplied(features, self._inverse_norms(rows), rows)
 
     def _norms(self, pairs: Pairs) -> tuple[Array, Array]:
         return pairs.vectors(("inverse norm", self.kernel), self._inverse_norms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -100,7 +101,7 @@ def test_no_matrix_of_the_rows_is_made_and_coefficients_are_those_of_ridge() -> 
     with mercer.config(memory=2 * primal.square_bytes(40) + 2**20):
         model = KernelRidge(2.0, kernel="linear").fit(rows, targets)
     np.testing.assert_allclose(model.coef_, Ridge(2.0, fit_intercept=False).fit(rows, targets).coef_, rtol=1e-9)
-    assert model.certificate_.peak_bytes == primal.square_bytes(40)
+    assert model.certificate_.peak_bytes == primal.square_bytes(40) + 8 * 40
 
 
 def test_features_of_a_map_in_a_pipeline_need_no_kernel_matrix() -> None:
@@ -126,6 +127,73 @@ def test_many_sparse_features_are_solved_by_steps(weights, monkeypatch: pytest.M
     assert by_steps.factorization_ == primal_steps.PRIMAL_STEPS
     assert by_steps.certificate_.status is Status.converged and by_steps.certificate_.kkt_violation < 1e-9
     np.testing.assert_allclose(by_steps.coef_, by_equations.coef_, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [0.3 * Linear(), 2.0 * Linear().on([0, 2]) + 0.1 * Linear(), Linear().normalized(), 0.7 * Linear().normalized()],
+    ids=["scaled", "sum", "normalised", "scaled and normalised"],
+)
+@pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
+def test_features_of_float32_rows_are_those_of_the_kernel_in_float64(kernel, is_sparse) -> None:
+    """With a small penalty a factor in float32 would leave a large part of the targets."""
+    rows = X.astype(np.float32)
+    model = KernelRidge(1e-4, kernel=kernel, solver="cholesky").fit(sp.csr_array(rows) if is_sparse else rows, T)
+    assert model.factorization_ == primal.PRIMAL
+    K = kernel(rows.astype(np.float64))
+    left = T - K @ model.dual_coef_ - 1e-4 * model.dual_coef_
+    assert np.linalg.norm(left, axis=0).max() < 1e-8 * np.linalg.norm(T, axis=0).min()
+
+
+@pytest.mark.parametrize(
+    "kernel", [2 * Linear() + Linear(), 2 * Linear(), Linear() + Linear(), Linear().normalized()], ids=repr
+)
+@pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
+def test_features_beyond_the_budget_are_not_made(kernel, is_sparse) -> None:
+    rows = np.ones((4000, 50))
+    gram = Gram(kernel, sp.csr_array(rows) if is_sparse else rows)
+    tracemalloc.start()
+    try:
+        with mercer.config(memory="1 MiB"):
+            assert gram.explicit_features(1000) is None
+        assert tracemalloc.get_traced_memory()[1] < rows.nbytes // 2
+    finally:
+        tracemalloc.stop()
+    assert gram.explicit_features(1000).shape[0] == 4000
+
+
+def test_dense_features_may_have_a_bound_of_their_own() -> None:
+    assert Gram(Linear(), X).explicit_features(N, 5) is None
+    assert Gram(Linear(), X).explicit_features(N, 6).shape == (N, 6)
+    assert Gram(Linear(), SPARSE).explicit_features(N, 5).shape == (N, 40)
+    assert Gram(Spectrum(2), WORDS).explicit_features(N, 5).shape == (N, 16)
+
+
+def test_what_sums_and_sparse_squares_take_is_reserved() -> None:
+    dense = KernelRidge(np.linspace(1.0, 2.0, 30), kernel="linear", solver="cholesky")
+    assert dense.fit(X, np.tile(T[:, :1], 30)).certificate_.peak_bytes == primal.square_bytes(6) + 8 * 30 * 6
+    counted = KernelRidge(kernel="linear", solver="cholesky").fit(SPARSE, T)
+    assert counted.certificate_.peak_bytes == primal.square_bytes(40) + 36 * SPARSE.nnz + 8 * 2 * 40
+
+
+def test_each_of_many_penalties_has_steps_of_its_own() -> None:
+    system = LinearSystem(Gram(Linear(), SPARSE), np.tile(T[:, :1], 40), list(np.geomspace(1e-3, 1.0, 40)))
+    phi = primal.ScaledFeatures(system.gram.explicit_features(N))
+    solution = primal_steps.PrimalCG(1e-6, max_iter=60).solve(system, phi)
+    assert solution.status is Status.converged and solution.certificate.iterations > 60
+    exact = cholesky.solve(system).value
+    np.testing.assert_allclose(SPARSE.T @ solution.value, SPARSE.T @ exact, rtol=1e-3, atol=1e-5)
+
+
+def test_steps_that_run_out_are_no_worse_than_zero() -> None:
+    system = LinearSystem(Gram(Linear(), SPARSE), T, [1e-3, 1e-3])
+    phi = primal.ScaledFeatures(system.gram.explicit_features(N))
+    with pytest.warns(UserWarning, match="after 1 steps, above"):
+        solution = primal_steps.PrimalCG(1e-10, max_iter=1).solve(system, phi)
+    z = solution.value
+    left = T - SPARSE @ (SPARSE.T @ z) - 1e-3 * z
+    assert (np.linalg.norm(left, axis=0) <= np.linalg.norm(T, axis=0) * (1 + 1e-12)).all()
+    assert solution.certificate.kkt_violation <= 1.0 + 1e-12
 
 
 def test_steps_that_run_out_are_reported() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import mercer
 from mercer import KernelLogisticRegression
+from mercer.gram import Gram
 from mercer.kernels import Linear, Polynomial
 from mercer.solvers.risk import products
 
@@ -44,6 +47,16 @@ def test_no_kernel_matrix_is_made_and_coefficients_are_those_of_logistic_regress
     other = LogisticRegression(C=0.5, tol=1e-10, max_iter=1000).fit(X, labels, WEIGHTS)
     np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-4, atol=1e-6)
     assert model.certificate_.peak_bytes < 2 * 2**20 < 4 * N * N
+
+
+def test_features_whose_products_read_more_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def features(*_: object) -> None:
+        raise AssertionError("an array that is not used")
+
+    monkeypatch.setattr("mercer.kernels.vector.dot.polynomial_features", features)
+    with ExitStack() as stack:
+        # 715 monomials of 2100 rows.
+        assert products.reserved_features(Gram(Polynomial(4), RNG.normal(size=(N, 9))), stack) is None
 
 
 def test_the_variance_of_the_rows_is_not_computed_for_a_kernel_without_a_rate(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.svm import LinearSVC
 
 from mercer import SVC, SVR, OneClassSVM
-from mercer.gram import Gram
-from mercer.kernels import Linear, Spectrum
+from mercer.gram import Gram, operator
+from mercer.kernels import Linear, Polynomial, Spectrum
 from mercer.solvers.solution import Status
 from mercer.solvers.svm import smo
 from mercer.solvers.svm.box_qp import BoxQP
@@ -120,6 +123,34 @@ def test_steps_after_the_last_pass_go_on_over_the_kernel_matrix(monkeypatch: pyt
     model = SVC(kernel="linear", tol=1e-5).fit(rows, labels)
     assert model.certificate_.storage != FEATURES_STORAGE
     assert model.certificate_.status is Status.converged and model.certificate_.kkt_violation <= 1e-5
+
+
+def test_features_are_not_held_by_the_steps_after_the_descent(few_rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def features_of_rows(*arguments):
+        features = features_of(*arguments)
+        made.append(weakref.ref(features))
+        return features
+
+    features_of = operator.features_of_rows
+    monkeypatch.setattr(operator, "features_of_rows", features_of_rows)
+    problem = BoxQP.classification(Gram(2.0 * Linear(), X), Y, np.full(N, 0.5))
+    solver, point = smo._Solver(problem, SMO(tol=1e-6), smo.Start()), smo.Iterate.begin(problem, None)
+    assert solver._by_features(point, 1e-6)
+    gc.collect()
+    assert len(made) == 1 and made[0]() is None
+
+
+def test_more_dense_features_than_pay_are_not_made(few_rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    def features(*_: object) -> None:
+        raise AssertionError("an array that is not used")
+
+    monkeypatch.setattr("mercer.kernels.vector.dot.polynomial_features", features)
+    problem = BoxQP.classification(Gram(Polynomial(3), X), Y, np.full(N, 0.5))
+    solver, point = smo._Solver(problem, SMO(), smo.Start()), smo.Iterate.begin(problem, None)
+    # 56 monomials: more than an eighth of 300 rows, and fewer than these.
+    assert not solver._by_features(point, 1e-3)
 
 
 def test_the_descent_starts_from_weights(few_rows) -> None:

@@ -54,9 +54,20 @@ def square_bytes(p: int) -> int:
     return 3 * 8 * p * p
 
 
-def explicit_features(system: LinearSystem, most: int, stack: ExitStack) -> ExplicitFeatures | None:
+def normal_bytes(features: ExplicitFeatures, k: int) -> int:
+    """Memory of the normal equations for k targets: square matrices, and what sums over the rows take beside these.
+
+    >>> normal_bytes(ExplicitFeatures(np.ones((1000, 10))), 2) - square_bytes(10)
+    160
+    """
+    return square_bytes(features.shape[1]) + features.square_work_bytes + features.sum_bytes(k)
+
+
+def explicit_features(
+    system: LinearSystem, most: int, stack: ExitStack, most_dense: int | None = None
+) -> ExplicitFeatures | None:
     """The features of a system's matrix, with their memory reserved; None if there are more, or no room for them."""
-    features = system.gram.explicit_features(most) if system.convex and most else None
+    features = system.gram.explicit_features(most, most_dense) if system.convex and most else None
     if features is None:
         return None
     try:
@@ -120,9 +131,10 @@ class NormalEquations:
         if features is None:
             return None
         p = features.shape[1]
-        if not fits(square_bytes(p)) or (features.is_sparse and p > MOST_SPARSE):
+        nbytes = normal_bytes(features, system.shape[1])
+        if not fits(nbytes) or (features.is_sparse and p > MOST_SPARSE):
             return None
-        stack.enter_context(memory.reserve(square_bytes(p), f"the normal equations of {p} explicit features"))
+        stack.enter_context(memory.reserve(nbytes, f"the normal equations of {p} explicit features"))
         phi = ScaledFeatures(features, system.scaled().scale)
         square = features.square(phi.weights)
         if not np.isfinite(np.trace(square)):

@@ -38,7 +38,7 @@ def vector_bytes(n: int, p: int, k: int) -> int:
 def sparse_features(system: LinearSystem, stack: ExitStack) -> ScaledFeatures | None:
     """Sparse features, at most as many as rows, that are too many for normal equations; None if there are none."""
     n, k = system.shape
-    features = explicit_features(system, n, stack) if n > MOST_SPARSE else None
+    features = explicit_features(system, n, stack, 0) if n > MOST_SPARSE else None
     if features is None or not features.is_sparse or features.shape[1] <= MOST_SPARSE:
         return None
     stack.enter_context(memory.reserve(vector_bytes(n, features.shape[1], k), "the steps on explicit features"))
@@ -54,7 +54,7 @@ class PrimalCG:
     tol : float, default=1e-6
         The residual of the system over the rows, relative to the targets, at which to stop.
     max_iter : int, default=1000
-        The most steps.
+        The most steps for each shift.
     """
 
     tol: float = 1e-6
@@ -102,7 +102,7 @@ class _Run:
         self.solver, self.system, self.phi, self.steps = solver, system, phi, 0
         self.b = system.scaled().apply_scale(np.asarray(system.targets))
         self.squares = phi.features.column_squares(phi.weights)[:, None]
-        self.progress = Progress(solver.max_iter, "steps on explicit features")
+        self.progress = Progress(solver.max_iter * len(system.groups()), "steps on explicit features")
 
     def solve(self) -> tuple[Matrix, Matrix, Status]:
         z, residual, status = np.zeros_like(self.b), self.b.copy(), Status.converged
@@ -112,23 +112,30 @@ class _Run:
         return z, residual, status
 
     def _columns(self, b: Matrix, shift: float) -> tuple[Matrix, Matrix, Status]:
-        """Sweeps from the true residual, until that is small or no longer falls."""
+        """Sweeps from the true residual, until that is small or no longer falls.
+
+        Returns the best answer of each column, which is never worse than zero: that of few steps is, where the shift
+        is small, since ``z = (b - Phi v) / mu``.
+        """
         aim = self.solver.tol * lengths(b)
         v, before = np.zeros((self.phi.features.shape[1], b.shape[1])), np.inf
-        z, rho, r = b / shift, self.phi.pull(b), b
+        best, least, rho = np.zeros_like(b), b.copy(), self.phi.pull(b)
+        limit = self.steps + self.solver.max_iter
         while True:
-            v = v + self._sweep(rho, shift, aim)
+            v = v + self._sweep(rho, shift, aim, limit)
             z, rho, r = self.phi.residual(v, b, shift)
-            left = float(lengths(r).max(initial=0.0))
-            if (lengths(r) <= aim).all():
-                return z, r, Status.converged
-            if self.steps >= self.solver.max_iter:
-                return z, r, Status.iteration_limit
+            error, left = lengths(r), float(lengths(r).max(initial=0.0))
+            better = error <= lengths(least)
+            best[:, better], least[:, better] = z[:, better], r[:, better]
+            if (error <= aim).all():
+                return best, least, Status.converged
+            if self.steps >= limit:
+                return best, least, Status.iteration_limit
             if not left < _FALL * before:
-                return z, r, Status.stalled
+                return best, least, Status.stalled
             before = left
 
-    def _sweep(self, rho: Matrix, shift: float, aim: Matrix) -> Matrix:
+    def _sweep(self, rho: Matrix, shift: float, aim: Matrix, limit: int) -> Matrix:
         """Steps until what is left over the rows, ``Phi rho / mu``, is within the aim."""
         weights, features = self.phi.weights, self.phi.features
         diagonal = self.squares + shift
@@ -140,7 +147,7 @@ class _Run:
 
         search = ConjugateGradients(apply, lambda R: R / diagonal, rho)
         goal = self.solver.tol * lengths(rho)
-        while search.advance() and self.steps < self.solver.max_iter:
+        while search.advance() and self.steps < limit:
             left = lengths(search.residual)
             if not (left <= goal).all():
                 continue

@@ -49,7 +49,7 @@ def read_less(entries: float, p: int, n: int) -> bool:
 def reserved_features(gram: GramMatrix, stack: ExitStack) -> ExplicitFeatures | None:
     """Explicit features of K, whose products read less than those with K; None if there are none, or no room."""
     n = gram.shape[0]
-    features = gram.explicit_features(n) if n > WHOLE else None
+    features = gram.explicit_features(n, n // _GAIN) if n > WHOLE else None
     if features is None or not read_less(features.entries, features.shape[1], n) or not fits(features.nbytes):
         return None
     stack.enter_context(memory.reserve(features.nbytes, f"{features.shape[1]} explicit features"))

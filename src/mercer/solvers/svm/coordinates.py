@@ -48,6 +48,15 @@ def descent_bytes(n: int, p: int) -> int:
     return 8 * (p + _VECTORS * n)
 
 
+def most_cheap(n: int) -> int:
+    """The most dense features of n rows for which a descent is cheaper.
+
+    >>> most_cheap(4000), is_cheaper(4000 * 500, 500, 4000), is_cheaper(4000 * 501, 501, 4000)
+    (500, True, False)
+    """
+    return n // _GAIN
+
+
 def is_cheaper(entries: float, p: int, n: int) -> bool:
     """Whether p features with so many entries are few enough for a descent beside steps on K of n rows.
 

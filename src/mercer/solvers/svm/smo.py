@@ -46,7 +46,7 @@ from mercer.solvers.solution import Solution
 from mercer.solvers.svm.active_set import by_active_sets
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.certify import check_gradient, objectives, renew_gradient
-from mercer.solvers.svm.coordinates import FEATURES_STORAGE, CoordinateDescent, descent_bytes, is_cheaper
+from mercer.solvers.svm.coordinates import FEATURES_STORAGE, CoordinateDescent, descent_bytes, is_cheaper, most_cheap
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.kept_matrix import KeptMatrix
 from mercer.solvers.svm.shared_rows import on_shared_rows
@@ -271,18 +271,22 @@ class _Solver:
         self.known = point.beta.copy(), point.F.copy()
         return point.violation() <= tol or point.steps >= self.limit
 
-    @cached_property
-    def features(self) -> ExplicitFeatures | None:
-        """Explicit features, where there are at most as many as rows and coordinate descent can use them."""
-        n = len(self.totals) <= 1 and self.gram.shape[0]
-        if not self.convex or n <= WHOLE or self.rules.max_iter >= 0 or (self.kept and self.kept.square is not None):
+    def _features(self) -> ExplicitFeatures | None:
+        """Explicit features, where there are at most as many as rows and coordinate descent can use them.
+
+        They are not kept: later steps need the memory, which is reserved for the descent only.
+        """
+        n = self.gram.shape[0]
+        if not self.convex or len(self.totals) > 1 or n <= WHOLE or self.rules.max_iter >= 0:
             return None
-        features = self.gram.explicit_features(n)
+        if self.kept is not None and self.kept.square is not None:
+            return None
+        features = self.gram.explicit_features(n, most_cheap(n))
         return features if features is not None and is_cheaper(features.entries, features.shape[1], n) else None
 
     def _by_features(self, point: Iterate, tol: float) -> bool:
         """Solve in the space of explicit features; return whether that was enough."""
-        features = self.features
+        features = self._features()
         nbytes = 0 if features is None else features.nbytes + descent_bytes(*features.shape)
         if features is None or not fits(nbytes):
             return False
