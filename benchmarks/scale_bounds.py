@@ -94,11 +94,11 @@ def cost() -> list[Row]:
         model.fit(X, targets)
         contenders: dict[str, Callable[[], object]] = {
             "ours": lambda model=model, targets=targets: certify_landmarks(model, X, targets),
-            "some": lambda model=model, targets=targets: certify_landmarks(model, X, targets, rows=500),
+            "some": lambda model=model, targets=targets: certify_landmarks(model, X, targets, n_rows=500),
             "peer": lambda: Gram(kernel, X) @ vector,
         }
         times = in_turn(contenders, 3)
-        part = certify_landmarks(model, X, targets, rows=500)
+        part = certify_landmarks(model, X, targets, n_rows=500)
         whole = certify_landmarks(model, X, targets)
         note = (
             f"{times['ours'] / times['peer']:.2f} passes; of 500 rows {times['some'] / times['peer']:.2f}, with a gap "

@@ -29,6 +29,8 @@ class Finding:
         Of how many rows the kernel values with all others were evaluated, and how many there are.
     rows_error : float
         A bound of the root mean square error at the rows.
+    several : bool
+        Whether these are several pairs of classes, whose rows are counted for each.
     """
 
     primal: float
@@ -38,6 +40,7 @@ class Finding:
     evaluated: int
     rows: int
     rows_error: float = np.inf
+    several: bool = False
 
     @property
     def is_proven(self) -> bool:
@@ -48,7 +51,11 @@ class Finding:
     def storage(self) -> str:
         """What the certificate says of the kernel matrix."""
         n = self.rows
-        part = f"all pairs of {n:,} rows" if self.is_proven else f"the pairs of {self.evaluated:,} of {n:,} rows"
+        if self.is_proven:
+            part = "all pairs of the rows of each pair of classes" if self.several else f"all pairs of {n:,} rows"
+        else:
+            part = f"the pairs of {self.evaluated:,} of {n:,} rows"
+            part += ", counted for each pair of classes" if self.several else ""
         return f"evaluated for {part}, and not stored"
 
 
@@ -68,4 +75,5 @@ def joined(parts: Sequence[Finding]) -> Finding:
         bound,
         sum(part.evaluated for part in parts),
         sum(part.rows for part in parts),
+        several=True,
     )

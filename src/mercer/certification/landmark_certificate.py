@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -26,7 +27,8 @@ class LandmarkCertificate(Certificate):
         Of the gap of this dual solution. The ends are equal if all pairs of rows were evaluated; from a sample of the
         rows it is a confidence interval, and ``gap`` is its upper end.
     confidence : float
-        That of the interval, and with it of all bounds: 1 if all pairs of rows were evaluated.
+        With which all bounds hold together, those of every target, function and pair of classes: 1 if all pairs of
+        rows were evaluated, else that of intervals of Student, which hold less often for few rows and many targets.
     rows_error : float
         A bound of the root mean square, weighted as in the fit, of the differences of both functions at the training
         rows, the largest one of several targets; infinite where none is known.
@@ -64,13 +66,15 @@ class LandmarkCertificate(Certificate):
         return self._at(X)
 
     def as_dict(self) -> dict[str, Any]:
-        """Every figure, JSON-ready; the status by its name."""
-        own = {name: getattr(self, name) for name in ("gap_interval", "confidence", "rows_error")}
+        """Every figure, JSON-ready; the status by its name, and None for a ``rows_error`` that is not known."""
+        # JSON has no number for infinity.
+        rows_error = self.rows_error if math.isfinite(self.rows_error) else None
+        own = {"confidence": self.confidence, "rows_error": rows_error}
         plain = Certificate(**{one.name: getattr(self, one.name) for one in fields(Certificate)})
         return {**plain.as_dict(), **own, "gap_interval": list(self.gap_interval)}
 
     def _advice(self) -> str:
         text = "nothing, if the gap is small enough. Otherwise raise n_landmarks, or lower tol where the fit has a gap."
         if self.status is Status.probable:
-            text += " For a proof, certify with rows=None."
+            text += " For a proof, certify with n_rows=None."
         return text

@@ -41,7 +41,7 @@ def certify_landmarks(
     y: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
-    rows: int | None = None,
+    n_rows: int | None = None,
     confidence: float = 0.95,
     random_state: Any = 0,
 ) -> LandmarkCertificate:
@@ -62,13 +62,15 @@ def certify_landmarks(
         The targets or labels of the fit.
     sample_weight : array-like of shape (n,), optional
         The weights of the fit.
-    rows : int, optional
+    n_rows : int, optional
         Of how many rows, drawn at random, the pairs with all others are evaluated; at least 10. The dual objective is
         then estimated, and the status is ``probable``. None for all rows.
     confidence : float, default=0.95
-        With ``rows``: that of the interval of the gap.
+        With ``n_rows``: that of the interval of the gap, and of all bounds together: the interval of each of p targets,
+        functions or pairs of classes has the confidence ``1 - (1 - confidence) / p``. They are
+        intervals of Student, which hold less often for few rows and many targets.
     random_state : int, RandomState or None, default=0
-        With ``rows``: the seed.
+        With ``n_rows``: the seed.
 
     Returns
     -------
@@ -115,7 +117,7 @@ def certify_landmarks(
             f"{model!r} was not fitted over landmarks; certificate_ is that of all rows, and mercer.certify takes "
             "coefficients of all rows."
         )
-    sample = _sample(rows, confidence, random_state)
+    sample = _sample(n_rows, confidence, random_state)
     with memory.track() as account, threads.workers(model.n_jobs), threads.one_blas_thread():
         checked = rows_like_those_of_the_fit(model, X)
         weight = check_sample_weight(sample_weight, checked)
@@ -140,10 +142,10 @@ def certify_landmarks(
     )
 
 
-def _sample(rows: Any, confidence: Any, random_state: Any) -> RowSample | None:
-    if rows is None:
+def _sample(n_rows: Any, confidence: Any, random_state: Any) -> RowSample | None:
+    if n_rows is None:
         return None
-    count = whole("certify_landmarks", "rows", rows, f"a whole number of at least {_FEWEST}, or None", _FEWEST)
+    count = whole("certify_landmarks", "n_rows", n_rows, f"a whole number of at least {_FEWEST}, or None", _FEWEST)
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
         raise ParameterError(f"confidence must be a number between 0 and 1, but is {confidence!r}.")
     return RowSample(count, float(confidence), generator(random_state))
@@ -183,8 +185,9 @@ def _hinge(
 ) -> Finding:
     codes = _codes(model, check_labels(type(model).__name__, y, checked.shape[0])[used])
     costs, k = float(model.C) * weight * model.class_weight_[codes], len(model.classes_)
-    parts = []
-    for number, (i, j) in enumerate(combinations(range(k), 2)):
+    pairs, parts = list(combinations(range(k), 2)), []
+    sample = None if sample is None else sample.shared(len(pairs))
+    for number, (i, j) in enumerate(pairs):
         chosen = np.flatnonzero(((codes == i) | (codes == j)) & (costs > 0))
         # As in a fit, positive stands for the second of two classes, and for the first of a pair of several.
         signs = np.where(codes[chosen] == (j if k == 2 else i), 1.0, -1.0)

@@ -37,6 +37,17 @@ def test_intervals_of_samples_cover_the_value_and_shrink_where_f_is_near() -> No
     assert covered >= 40 and max(widths) < 0.2
 
 
+def test_intervals_of_several_columns_hold_together() -> None:
+    # All rows have the same share in each column, and what a row adds has a normal distribution.
+    C = RNG.choice([-1.0, 1.0], size=(300, 20))
+    near = K @ C + RNG.normal(size=C.shape)
+    true, covered = squares(Gram(RBF(1.0), X), C, near).high, 0
+    for seed in range(50):
+        found = squares(Gram(RBF(1.0), X), C, near, RowSample(60, 0.9, np.random.RandomState(seed)))
+        covered += ((found.low <= true) & (true <= found.high)).all()
+    assert covered >= 42
+
+
 def test_coefficients_that_are_all_zero() -> None:
     zero = np.zeros((300, 1))
     found = squares(Gram(RBF(1.0), X), zero, zero, RowSample(20, 0.9, np.random.RandomState(0)))

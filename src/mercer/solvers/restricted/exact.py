@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,11 +24,22 @@ _JITTER = 4.0 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, eq=False)
 class RowSample:
-    """Some of the rows in place of all: how many, the confidence of intervals, and the generator that draws them."""
+    """Some of the rows in place of all: how many, the confidence of intervals, and the generator that draws them.
+
+    The confidence is that of all intervals together.
+    """
 
     rows: int
     confidence: float
     random: np.random.RandomState
+
+    def shared(self, problems: int) -> RowSample:
+        """For one of several problems, so that their intervals hold together (Bonferroni's inequality).
+
+        >>> RowSample(50, 0.9, np.random.RandomState(0)).shared(4).confidence
+        0.975
+        """
+        return replace(self, confidence=1.0 - (1.0 - self.confidence) / problems)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +61,8 @@ def squares(gram: GramMatrix, C: Matrix, near: Matrix, sample: RowSample | None 
 
     .. math:: c^\top K c = c^\top f + \sum_i c_i\, (K c - f)_i
 
-    is estimated with the mean of :math:`c_i (K c - f)_i / p_i` for the second sum, and an interval of Student. If f is
+    is estimated with the mean of :math:`c_i (K c - f)_i / p_i` for the second sum, and an interval of Student; all k
+    together have the confidence of the sample, and each a higher one. If f is
     near ``K c`` away from row i, this is nearly the same for all rows with chances in proportion to :math:`c_i^2`.
 
     Parameters
@@ -85,7 +97,7 @@ def squares(gram: GramMatrix, C: Matrix, near: Matrix, sample: RowSample | None 
     products = np.asarray(gram.restrict(chosen, None) @ C) - near[chosen]
     terms = (C[chosen] * products / chances[chosen, None])[again]
     middle = (C * near).sum(axis=0) + terms.mean(axis=0)
-    quantile = float(stdtrit(r - 1, 0.5 + sample.confidence / 2))
+    quantile = float(stdtrit(r - 1, 0.5 + sample.shared(max(C.shape[1], 1)).confidence / 2))
     reach = quantile * terms.std(axis=0, ddof=1) / np.sqrt(r)
     return Squares(np.maximum(middle - reach, 0.0), np.maximum(middle + reach, 0.0), len(chosen))
 
