@@ -112,8 +112,8 @@ def config(
         What Ctrl-C does to a fit over landmarks. ``"raise"`` (the default) ends it with a KeyboardInterrupt, as any
         other work. ``"keep"`` ends it with the best function so far, if there is one, and a warning; the status of its
         certificate is ``interrupted``, and the gap is true. This may take one more pass over the rows, which a second
-        Ctrl-C ends. Fits with a checkpoint always raise, since they go on from there, and so do fits of a search, which
-        Ctrl-C ends as a whole.
+        Ctrl-C ends. Fits with a checkpoint always raise, since they go on from there, and so do fits of a search and
+        that of its best candidate to all rows: Ctrl-C ends it as a whole.
 
     Raises
     ------

@@ -215,7 +215,8 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         if self.refit:
             begin = time.perf_counter()
             best = with_parameters(self.estimator, self.best_params_)
-            self.best_estimator_ = best.fit(data.X, data.y, **routed.fit)
+            with interrupts_raise():
+                self.best_estimator_ = best.fit(data.X, data.y, **routed.fit)
             self.refit_time_ = time.perf_counter() - begin
             if hasattr(self.best_estimator_, "feature_names_in_"):
                 self.feature_names_in_ = self.best_estimator_.feature_names_in_

@@ -106,7 +106,8 @@ class _SharingSearch:
         if fits.errors:
             warn_user(failures(_texts(fits), candidates), MercerWarning)
         self.sharing_ = _description(fits, groups)
-        self._refit(X, y, params)
+        with interrupts_raise():
+            self._refit(X, y, params)
         return self
 
     def _why_alone(self, params: Mapping[str, Any]) -> str:
