@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 
 import mercer
 from mercer import SVC, SVR, Blocks, KernelLogisticRegression, KernelPCA, KernelRidge, config
-from mercer._errors import DataError, MemoryBudgetError, ParameterError
+from mercer._errors import DataError, MemoryBudgetError, MercerError, ParameterError
 from mercer.estimators.shared import landmark_numbers
 from mercer.estimators.shared.landmark_path import LandmarkPath
 from mercer.kernels import RBF, Spectrum
@@ -110,6 +112,14 @@ def test_all_rows_may_be_needed_and_equal_rows_need_few() -> None:
     assert model.landmark_path_.ending == "all rows" and model.X_fit_.shape[0] == 300
     same = ridge().fit(np.ones((200, 2)), Y[:200])
     assert same.X_fit_.shape[0] <= 2 and same.landmark_path_.ending == "no gain"
+
+
+def test_a_path_of_one_number_without_a_gain_is_in_no_file(tmp_path: Path) -> None:
+    model = ridge().fit(X[:20], Y[:20])
+    model.landmark_path_ = replace(model.landmark_path_, ending="no gain")
+    # A model is read again before it is written, by the same rules.
+    with pytest.raises(MercerError, match="a path without a gain has one number"):
+        mercer.save(model, tmp_path / "m.mercer")
 
 
 def test_the_end_of_memory_is_an_end(monkeypatch: pytest.MonkeyPatch) -> None:

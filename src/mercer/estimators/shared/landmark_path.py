@@ -61,12 +61,18 @@ class LandmarkPath:
             "seconds": Floats("p", least=0),
             "ending": Word(tuple(_ENDINGS)),
         },
-        rules=(("a path has no number", lambda path: len(path.n_landmarks) > 0),),
+        rules=(
+            ("a path has no number", lambda path: len(path.n_landmarks) > 0),
+            ("a path without a gain has one number", lambda path: path.ending != "no gain" or len(path.losses) > 1),
+        ),
     )
 
     @property
     def chosen(self) -> int:
-        """The number of landmarks of the fit: the largest whose last doubling lowered the loss visibly."""
+        """The largest number whose last doubling lowered the loss visibly.
+
+        That of the fit, too, unless it is all rows that were not held out: then the fit has all rows as landmarks.
+        """
         return int(self.n_landmarks[-2 if self.ending == "no gain" else -1])
 
     def __str__(self) -> str:
