@@ -11,6 +11,7 @@ from mercer._errors import DataError
 from mercer.gram import Gram
 from mercer.kernels import RBF, Linear
 from mercer.losses import Hinge, Logistic
+from mercer.solvers.restricted import journal
 from mercer.solvers.restricted.blocked import BlockedRows
 from mercer.solvers.restricted.criteria import Envelope, Smooth
 from mercer.solvers.restricted.journal import Journal
@@ -146,6 +147,15 @@ def test_files_of_other_work_and_damaged_ones_are_refused(tmp_path):
     np.savez(tmp_path / "other.npz", header=np.frombuffer(b'{"kind": "x", "version": 1}', np.uint8))
     with pytest.raises(DataError, match="is no checkpoint"):
         Journal(tmp_path / "other.npz", "one")
+
+
+def test_files_of_the_first_version_are_refused(tmp_path, monkeypatch):
+    path = tmp_path / "run.checkpoint"
+    with monkeypatch.context() as before:
+        before.setattr(journal, "_VERSION", 1)
+        Journal(path, "one").keep("pass", np.ones((2, 1)), np.zeros(1))
+    with pytest.raises(DataError, match="is no checkpoint of this version"):
+        Journal(path, "one")
 
 
 def test_pickled_arrays_are_not_loaded(tmp_path):

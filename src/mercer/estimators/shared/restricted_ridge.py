@@ -63,7 +63,6 @@ class RidgeOnLandmarks:
     def settings(self) -> list[object]:
         """What the answer depends on, for JSON."""
         choices, given = (None if part is None else part.tolist() for part in (self.choices, self.given))
-        # Checkpoints of given penalties are those of earlier versions.
         return [given] if self.criterion is None else [self.criterion, choices, self.per_target]
 
     def solve(

@@ -16,7 +16,7 @@ from mercer._errors import DataError
 from mercer._types import Matrix, Vector
 from mercer.engine.drafts import written_in_one_stroke
 
-_KIND, _VERSION = "mercer checkpoint", 1
+_KIND, _VERSION = "mercer checkpoint", 2
 # Sums in the middle of a pass are written at most this often, in seconds.
 _EVERY = 5.0
 
