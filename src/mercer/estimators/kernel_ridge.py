@@ -132,8 +132,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         Seed of the choice of landmarks.
     n_jobs : int, optional
         Threads that evaluate the kernel; None for all. The result is bitwise the same for any number, except where
-        the system of more than 1024 rows is singular to working precision: LAPACK then decomposes it on its own
-        threads.
+        the system of more than 1024 rows is singular to working precision, or a criterion chooses ``alpha`` over more
+        than 1024 landmarks: LAPACK then decomposes a matrix on its own threads.
 
     Attributes
     ----------
