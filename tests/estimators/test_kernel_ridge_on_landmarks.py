@@ -206,12 +206,19 @@ def test_penalties_of_awkward_rows():
 
 def test_a_penalty_is_chosen_from_blocks_and_with_a_number_left_open(tmp_path):
     landmarks = X[:40]
-    whole = ridge(alpha="loo", landmarks=landmarks).fit(X, Y)
-    parts = ridge(alpha="loo", landmarks=landmarks, checkpoint=tmp_path / "c").fit(
-        mercer.Blocks(X, Y, rows_per_block=70)
+    blocks, options = mercer.Blocks(X, Y, rows_per_block=70), {"alpha": "loo", "landmarks": landmarks}
+    # Penalties whose errors differ by far more than sums in another order do.
+    whole, parts = (
+        ridge(**options, alphas=[0.1, 10.0, 1000.0], checkpoint=path).fit(*rows)
+        for path, rows in ((None, (X, Y)), (tmp_path / "c", (blocks,)))
     )
-    assert parts.alpha_ == whole.alpha_
+    assert parts.alpha_ == whole.alpha_ == 0.1 and (np.diff(whole.path_.loo) > 0.01).all()
+    np.testing.assert_allclose(parts.path_.loo, whole.path_.loo, rtol=1e-6)
     np.testing.assert_allclose(parts.predict(X), whole.predict(X), atol=1e-6)
+    # Of any penalties, those next to each other may change places.
+    any_of_whole, any_of_parts = (ridge(**options).fit(*rows) for rows in ((X, Y), (blocks,)))
+    assert any_of_parts.alpha_ == pytest.approx(any_of_whole.alpha_, rel=0.2)
+    assert any_of_parts.path_.loo.min() == pytest.approx(any_of_whole.path_.loo.min(), rel=1e-4)
     auto = ridge(alpha="gcv", n_landmarks="auto").fit(X, Y)
     assert auto.path_.gcv.min() > 0 and auto.landmark_path_.chosen >= 100
     mercer.save(auto, tmp_path / "m.mercer")
