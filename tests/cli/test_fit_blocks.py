@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import RidgeCV
 
 import mercer
 from cli_output import refusal
@@ -34,6 +36,9 @@ def _rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         frame["heat"] = np.sin(frame["load"]) + (frame["town"] == "Ulm") + 0.1 * random.normal(size=N)
         frame["warm"] = np.where(frame["heat"] > 0.5, "yes", "no")
         frame.to_parquet(f"rows/{number}.parquet")
+
+
+ON_LANDMARKS = ("fit", "-t", "y", "--approximation", "nystroem", "-o", "chosen.mercer")
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
@@ -118,6 +123,29 @@ def test_what_is_left_open_is_chosen_on_a_sample(capsys: pytest.CaptureFixture[s
     model = mercer.load("chosen.mercer")
     predicted = model.predict(frame.iloc[9::10].drop(columns="late"))
     assert np.mean(predicted == frame["late"].iloc[9::10]) == pytest.approx(own["accuracy"])
+
+
+def test_few_rows_and_noise_are_not_worse_than_a_simple_model(capsys: pytest.CaptureFixture[str]) -> None:
+    features, progression = load_diabetes(return_X_y=True, as_frame=True)
+    features.assign(y=progression).to_csv("diabetes.csv", index=False)
+    scores = report_of(capsys, *ON_LANDMARKS, "diabetes.csv")["scores"]
+    out = np.arange(len(features)) % 10 == 9
+    linear = RidgeCV(np.logspace(-3, 3, 7)).fit(features[~out], progression[~out])
+    assert scores["KernelRidge"]["r2"] > linear.score(features[out], progression[out]) - 0.05
+    random = np.random.default_rng(0)
+    noise = pd.DataFrame(random.normal(size=(400, 4)), columns=list("abcd"))
+    noise.assign(y=random.normal(size=400)).to_csv("noise.csv", index=False)
+    scores = report_of(capsys, *ON_LANDMARKS, "noise.csv")["scores"]
+    own, mean = (scores[name]["r2"] for name in scores)
+    assert own > mean - 0.1
+
+
+def test_a_column_of_texts_that_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    random = np.random.default_rng(0)
+    a = random.normal(size=300)
+    named = pd.DataFrame({"a": a, "name": [f"name {i}" for i in range(300)], "y": np.sin(2 * a)})
+    named.to_csv("named.csv", index=False)
+    assert report_of(capsys, *ON_LANDMARKS, "named.csv")["scores"]["KernelRidge"]["r2"] > 0.9
 
 
 def test_the_encoding_is_not_learned_from_rows_held_out(capsys: pytest.CaptureFixture[str]) -> None:

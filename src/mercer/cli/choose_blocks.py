@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from mercer.data.feature_table import FeatureTable
 from mercer.data.rank_table import RankTable
 from mercer.data.seeds import generator
 from mercer.data.target import Target
-from mercer.estimators.tabular.anova import AnovaSearch, HeldOut
+from mercer.estimators.tabular.anova import MOST_PENALTY, AnovaSearch, HeldOut
 
 # With fewer rows there is little to choose by, and defaults stand.
 _FEWEST = 40
@@ -93,6 +93,12 @@ class _Candidate:
     choice: Choice
     error: float
     penalty: float
+    held_out: int
+
+    @property
+    def doubt(self) -> float:
+        """About one standard error of the error, as a share of it."""
+        return 1.0 / np.sqrt(self.held_out)
 
 
 def choose(sample: Sample, model: str, parameters: Mapping[str, Any]) -> Choice:
@@ -116,10 +122,16 @@ def choose(sample: Sample, model: str, parameters: Mapping[str, Any]) -> Choice:
         return Choice(FeatureTable().fit(sample.frame))
     estimator = learner(model, sample.target.task, {**parameters, "approximation": None}, sample.seed)
     best = _of_features(sample, estimator, is_open)
+    if is_open:
+        of_ranks = _of_ranks(sample)
+        # It is the best of many kernels: by luck alone it may seem a little better than the few Gaussian ones.
+        if best is None or of_ranks.error < best.error * (1.0 - best.doubt):
+            best = of_ranks
+        if best.error > 1.0 - best.doubt:
+            # Not certainly better than the mean: a function that stays close to that.
+            best = replace(best, penalty=MOST_PENALTY)
     if best is None:
         return Choice(FeatureTable().fit(sample.frame))
-    if is_open:
-        best = min(best, _of_ranks(sample), key=lambda candidate: candidate.error)
     found = dict(best.choice.parameters)
     if name not in parameters:
         found[name] = best.penalty if name == "alpha" else 1.0 / (best.penalty * variance)
@@ -127,9 +139,13 @@ def choose(sample: Sample, model: str, parameters: Mapping[str, Any]) -> Choice:
 
 
 def _of_features(sample: Sample, estimator: Any, is_open: bool) -> _Candidate | None:
-    """The Gaussian kernel of some width, or the one that is given; None if the fit will refuse it."""
+    """The Gaussian kernel of some width, or the one that is given; None if the fit will refuse it, or the rows."""
     table = FeatureTable().fit(sample.frame)
-    rows = sample.drawn(table.transform(sample.frame))
+    features = table.transform(sample.frame)
+    if not isinstance(features, np.ndarray):
+        # A column of texts, hardly any of which occurs twice.
+        return None
+    rows = sample.drawn(features)
     choices: list[dict[str, Any]] = [{"gamma": rate / rows.rows.shape[1]} for rate in _RATES] if is_open else [{}]
     candidates = []
     for choice in choices:
@@ -137,7 +153,9 @@ def _of_features(sample: Sample, estimator: Any, is_open: bool) -> _Candidate | 
         if kernel is None or kernel.definiteness != "positive":
             return None
         error, penalty = rows.error(kernel)
-        candidates.append(_Candidate(Choice(table, choice, _words(rows, len(choices))), error, penalty))
+        candidates.append(
+            _Candidate(Choice(table, choice, _words(rows, len(choices))), error, penalty, len(rows.others))
+        )
     return min(candidates, key=lambda candidate: candidate.error)
 
 
@@ -146,7 +164,8 @@ def _of_ranks(sample: Sample) -> _Candidate:
     table = RankTable().fit(sample.frame)
     rows = sample.drawn(table.transform(sample.frame))
     trial, count = AnovaSearch(rows, table.ordered_).best()
-    return _Candidate(Choice(table, {"kernel": trial.kernel}, _words(rows, count)), trial.error, trial.penalty)
+    choice = Choice(table, {"kernel": trial.kernel}, _words(rows, count))
+    return _Candidate(choice, trial.error, trial.penalty, len(rows.others))
 
 
 def _words(rows: HeldOut, count: int) -> str:

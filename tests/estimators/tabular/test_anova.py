@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from mercer.estimators.tabular import anova
 from mercer.estimators.tabular.anova import AnovaSearch, HeldOut, Trial
 from mercer.kernels import RBF, Anova
 
@@ -17,7 +19,8 @@ def rows_of(n: int) -> tuple[np.ndarray, np.ndarray]:
     return np.column_stack([ranks, codes, noise]), ((y - y.mean()) / y.std())[:, None]
 
 
-def test_the_error_is_that_of_least_squares() -> None:
+def test_the_error_is_that_of_least_squares(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(anova, "_LANDMARKS", 23)
     X, y = rows_of(120)
     rows = HeldOut.of(X, y, np.random.RandomState(0))
     assert len(rows.rows) == 90 and len(rows.others) == 30
@@ -29,6 +32,16 @@ def test_the_error_is_that_of_least_squares() -> None:
     coefficients = np.linalg.solve(K.T @ K + penalty * kernel(landmarks), K.T @ (rows.targets - mean))
     function, truth = kernel(rows.others, landmarks) @ coefficients, rows.truth - mean
     np.testing.assert_allclose(error, np.square(truth - function).mean() / np.square(truth).mean(), rtol=1e-6)
+
+
+def test_with_few_rows_the_error_is_that_of_all_of_them() -> None:
+    X, y = rows_of(120)
+    rows, kernel = HeldOut.of(X, y, np.random.RandomState(0)), RBF(0.7)
+    error, penalty = rows.error(kernel)
+    mean = rows.targets.mean(axis=0)
+    c = np.linalg.solve(kernel(rows.rows) + penalty * np.eye(90), rows.targets - mean)
+    left = rows.truth - mean - kernel(rows.others, rows.rows) @ c
+    np.testing.assert_allclose(error, np.square(left).mean() / np.square(rows.truth - mean).mean(), rtol=1e-6)
 
 
 def test_the_search_finds_what_matters() -> None:

@@ -23,9 +23,10 @@ from mercer.kernels import Anova
 from mercer.kernels.kernel import Kernel
 from mercer.solvers.restricted.whitening import Whitening
 
-# Rows of the sample that are not held out; the landmarks are the first of them, at most so many and such a part.
-_SHARE, _LANDMARKS, _PART = 0.75, 400, 4
+# Rows of the sample that are not held out; the landmarks are the first of them, at most so many.
+_SHARE, _LANDMARKS = 0.75, 400
 _PENALTIES = 10.0 ** np.arange(-2.0, 4.5, 0.5)
+MOST_PENALTY = float(_PENALTIES[-1])
 # Where the search begins: the same numbers for all columns.
 _WEIGHTS, _WIDTHS = (0.03, 0.1, 0.3, 1.0), (1.0, 0.3, 0.1, 0.03, 0.01)
 _STEP = 3.0
@@ -62,7 +63,7 @@ class HeldOut:
 
     def error(self, kernel: Kernel) -> tuple[float, float]:
         """The mean squared error in the rows held out, as a share of that of the mean, and the penalty that has it."""
-        m = min(_LANDMARKS, -(-len(self.rows) // _PART))
+        m = min(_LANDMARKS, len(self.rows))
         landmarks = self.rows[:m]
         what = f"{len(self.rows):,} rows to choose the kernel on"
         with memory.reserve(8 * m * (len(self.rows) + len(self.others) + 4 * m), what), one_blas_thread():
