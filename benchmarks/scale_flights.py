@@ -21,7 +21,7 @@ import numpy as np
 
 from harness import Row, data_folder, tell
 
-# What is asked of the command: seconds, the area under the curve, and bytes.
+# Demands on the command: seconds, the area under the curve, and bytes.
 _SECONDS, _AUC, _BYTES = 900.0, 0.70, 6 * 2**30
 _LANDMARKS = 1000
 _TREES = 200

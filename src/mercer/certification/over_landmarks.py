@@ -67,8 +67,8 @@ def certify_landmarks(
         then estimated, and the status is ``probable``. None for all rows.
     confidence : float, default=0.95
         With ``n_rows``: that of the interval of the gap, and of all bounds together: the interval of each of p targets,
-        functions or pairs of classes has the confidence ``1 - (1 - confidence) / p``. They are
-        intervals of Student, which hold less often for few rows and many targets.
+        functions or pairs of classes has the confidence ``1 - (1 - confidence) / p``. They are intervals of Student,
+        which hold less often for few rows and many targets.
     random_state : int, RandomState or None, default=0
         With ``n_rows``: the seed.
 

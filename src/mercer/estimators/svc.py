@@ -114,9 +114,9 @@ class SVC(PairClassifier):
         :math:`f(x) = \sum_j \beta_j k(x, z_j) + b`. Time is then linear in the number of rows, and no matrix of rows
         and landmarks is kept. It needs a positive kernel and a finite number for ``C``.
     n_landmarks : int or "auto", default=1000
-        With an approximation: the number of landmarks, all rows if there are fewer. ``"auto"`` doubles it from 100 on,
-        until the loss of a fifth of the rows (5000 at most), which are held out, no longer falls by more than the
-        standard error of the difference and 0.1 %, or memory ends; then it fits to all rows.
+        With an approximation: the number of landmarks of all pairs together, all rows if there are fewer. ``"auto"``
+        doubles it from 100 on, until the loss of a fifth of the rows (5000 at most), which are held out, no longer
+        falls by more than the standard error of the difference and 0.1 %, or memory ends; then it fits to all rows.
     landmarks : {"rpcholesky", "leverage", "kmeans", "uniform"} or rows of the kind of X, default="rpcholesky"
         How landmarks are chosen, as for :class:`mercer.maps.NystroemMap`, or the landmarks themselves.
 

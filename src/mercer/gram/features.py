@@ -12,7 +12,6 @@ import scipy.sparse as sp
 
 from mercer._types import Matrix, Positions, Vector
 from mercer.engine import lapack, threads
-from mercer.engine.routines import add_square
 from mercer.engine.tiles import spans
 from mercer.loops.sparse_products import add_curved_rows, add_rows, add_squared_entries, multiply_rows, square_rows
 from mercer.loops.sparse_rows import SparseRows
@@ -23,8 +22,10 @@ _SPAN = 4096
 _ENTRIES = 2**17
 # A sum over the rows has at most so many parts, whatever the number of threads, so that its bits are always the same.
 _PARTS = 16
-# The side of the blocks of a square matrix of features.
-_SIDE = 256
+# Up to so many entries one thread is as fast as several.
+_ALONE = 2**20
+FEATURES_STORAGE = "explicit features in its place"
+"""What certificates say of the kernel matrix."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,7 @@ class ExplicitFeatures:
         C-ordered, of float32 or float64.
     is_copy : bool, default=False
         Whether the matrix takes memory beside the data.
+
     Examples
     --------
     >>> F = ExplicitFeatures(np.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -175,9 +177,9 @@ class ExplicitFeatures:
             return np.ascontiguousarray((A.T @ A).toarray())
         out = np.zeros((p, p))
         for part in spans(self.shape[0], _SPAN):
+            threads.checkpoint()
             A = np.ascontiguousarray(self._dense(part) if roots is None else self._dense(part) * roots[part, None])
-            # No two blocks write to the same entries, and each is summed in the order of the rows.
-            self._run(partial(_add_block, out, A), spans(p, _SIDE), 2 * A.size * _SIDE)
+            lapack.add_square_of_columns(out, A)
         return out
 
     def take(self, rows: Positions) -> ExplicitFeatures:
@@ -191,22 +193,13 @@ class ExplicitFeatures:
     def _dense(self, part: slice) -> Matrix:
         return np.asarray(self.matrix[part], dtype=np.float64)
 
-    def _run(self, work: Callable[[Any], None], over: list[Any], operations: int | None = None) -> None:
-        few = (self.entries if operations is None else operations) <= _SPAN * _SIDE
-        threads.run([partial(work, part) for part in over], 1 if few else None)
+    def _run(self, work: Callable[[Any], None], over: list[Any]) -> None:
+        threads.run([partial(work, part) for part in over], 1 if self.entries <= _ALONE else None)
 
 
 def _parts(n: int) -> list[slice]:
     """Parts of n rows, each of which is summed by itself."""
     return spans(n, max(_SPAN, -(-n // _PARTS)))
-
-
-def _add_block(out: Matrix, A: Matrix, block: slice) -> None:
-    """Add the rows of a block of ``A^T A`` from its diagonal square on."""
-    threads.checkpoint()
-    add_square(out[block, block], A[:, block], turned=True)
-    if block.stop < len(out):
-        lapack.add_product(out[block, block.stop :], A[:, block], A[:, block.stop :], left_turned=True)
 
 
 def features_of_rows(matrix: Any, given: Any) -> ExplicitFeatures:

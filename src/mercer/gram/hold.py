@@ -271,9 +271,9 @@ def held_in_single(gram: GramMatrix, stack: ExitStack) -> PrecomputedGram | None
         return None
     stored = gram.stored_array()
     if stored is not None:
-        return PrecomputedGram(tiles.converted(stored, single), symmetric=False, finite=True)
+        return PrecomputedGram(tiles.converted(stored, single), symmetric=False)
     with np.errstate(over="ignore", invalid="ignore"):
-        return PrecomputedGram(whole_matrix(gram, single), symmetric=False, finite=True)
+        return PrecomputedGram(whole_matrix(gram, single), symmetric=False)
 
 
 def fits(nbytes: int) -> bool:

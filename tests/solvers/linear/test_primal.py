@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 import mercer
 from mercer import KernelRidge
 from mercer.gram import Gram
+from mercer.gram.features import FEATURES_STORAGE
 from mercer.kernels import Constant, Linear, Polynomial, Spectrum
 from mercer.maps import NystroemMap
 from mercer.solvers.linear import cholesky, primal, primal_steps
@@ -74,7 +75,7 @@ def with_and_without(monkeypatch: pytest.MonkeyPatch, rows, alpha, kernel, weigh
 def test_is_the_answer_of_the_kernel_matrix(rows, kernel, alpha, weights, monkeypatch: pytest.MonkeyPatch) -> None:
     by_features, by_matrix = with_and_without(monkeypatch, rows, alpha, kernel, weights)
     assert by_features.factorization_ == primal.PRIMAL != by_matrix.factorization_
-    assert by_features.certificate_.storage == primal.PRIMAL_STORAGE
+    assert by_features.certificate_.storage == FEATURES_STORAGE
     scale = np.abs(by_matrix.dual_coef_).max()
     np.testing.assert_allclose(by_features.dual_coef_, by_matrix.dual_coef_, rtol=1e-9, atol=1e-9 * scale)
     assert by_features.certificate_.kkt_violation < 1e-11

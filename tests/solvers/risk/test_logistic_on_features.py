@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 import mercer
 from mercer import KernelLogisticRegression
 from mercer.gram import Gram
+from mercer.gram.features import FEATURES_STORAGE
 from mercer.kernels import Linear, Polynomial
 from mercer.solvers.risk import products
 
@@ -32,7 +33,7 @@ def test_is_the_answer_over_the_kernel_matrix(rows, kernel, classes, monkeypatch
     labels = np.minimum(CODES, classes - 1)
     weights = np.maximum(WEIGHTS, 1.0)
     by_features = KernelLogisticRegression(kernel=kernel, tol=1e-6).fit(rows, labels, weights)
-    assert by_features.certificate_.storage == products.FEATURES_STORAGE
+    assert by_features.certificate_.storage == FEATURES_STORAGE
     monkeypatch.setattr(products, "_GAIN", N * N)
     by_matrix = KernelLogisticRegression(kernel=kernel, tol=1e-6).fit(rows, labels, weights)
     assert by_matrix.certificate_.storage.startswith("held whole")

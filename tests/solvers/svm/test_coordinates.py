@@ -12,11 +12,12 @@ from sklearn.svm import LinearSVC
 
 from mercer import SVC, SVR, OneClassSVM
 from mercer.gram import Gram, operator
+from mercer.gram.features import FEATURES_STORAGE
 from mercer.kernels import Linear, Polynomial, Spectrum
 from mercer.solvers.solution import Status
 from mercer.solvers.svm import smo
 from mercer.solvers.svm.box_qp import BoxQP
-from mercer.solvers.svm.coordinates import FEATURES_STORAGE, CoordinateDescent
+from mercer.solvers.svm.coordinates import CoordinateDescent
 from mercer.solvers.svm.smo import SMO
 
 N = 300

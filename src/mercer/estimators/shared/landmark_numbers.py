@@ -135,7 +135,8 @@ def _follow(
         progress.advance(note=f"{m} landmarks: held-out loss {mean:.5g}")
         if getattr(learner, "verbose", False):
             sys.stderr.write(f"mercer: {m} landmarks: held-out loss {mean:.5g} +- {error:.2g}\n")
-        if not fall > max(deviation, _WORTH * mean):
+        # A first loss that is not finite is no reason to end.
+        if before is not None and not fall > max(deviation, _WORTH * mean):
             ending = "no gain"
             break
         kept, before = trial, losses

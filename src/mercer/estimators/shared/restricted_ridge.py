@@ -40,7 +40,7 @@ class RidgeAnswer:
 
 @dataclass(frozen=True, eq=False)
 class RidgeOnLandmarks:
-    """What is asked of least squares over landmarks.
+    """Least squares over landmarks with given penalties, or those that a criterion chooses.
 
     Parameters
     ----------

@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 from mercer._errors import IndefiniteKernelError, MercerWarning
 from mercer._types import Matrix, Vector
 from mercer.engine import decompositions, memory, threads, tiles
+from mercer.gram.features import FEATURES_STORAGE
 from mercer.gram.hold import REMEDY, check_finite, reserve_square, reserve_whole
 from mercer.solvers.algebra.conjugate_gradients import Map, Refined, lengths, refine
 from mercer.solvers.algebra.symmetric_store import SymmetricStore
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, ScaledGram
 from mercer.solvers.linear.low_rank_solve import LOW_RANK_STORAGE, eigenpairs, low_rank_form, solve_shifted
-from mercer.solvers.linear.primal import PRIMAL, PRIMAL_STORAGE, NormalEquations
+from mercer.solvers.linear.primal import PRIMAL, NormalEquations
 from mercer.solvers.solution import Certificate, Solution, Status
 
 # Below this many rows a float64 factor takes a few hundredths of a second, which float32 cannot better.
@@ -177,7 +178,7 @@ def _solve_groups(system: LinearSystem) -> tuple[_Progress, str]:
     progress = _Progress(np.zeros_like(b), b.copy(), np.zeros(k))
     mixed = system.convex and is_mixed(n, k)
     left = _solve_primal(system, b, progress)
-    sentence = PRIMAL_STORAGE
+    sentence = FEATURES_STORAGE
     if left and system.convex:
         left, sentence = _solve_low_rank(system, b, left, progress), LOW_RANK_STORAGE
     with ExitStack() as stack:

@@ -12,9 +12,10 @@ from mercer._errors import MercerWarning, warn_user
 from mercer._types import Matrix
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
+from mercer.gram.features import FEATURES_STORAGE
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients, lengths
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState
-from mercer.solvers.linear.primal import MOST_SPARSE, PRIMAL_STORAGE, ScaledFeatures, explicit_features
+from mercer.solvers.linear.primal import MOST_SPARSE, ScaledFeatures, explicit_features
 from mercer.solvers.solution import Certificate, Solution, Status
 
 PRIMAL_STEPS = "conjugate gradients on explicit features"
@@ -89,7 +90,7 @@ class PrimalCG:
         primal, dual = system.objectives(z, residual)
         seconds = time.perf_counter() - start_time
         certificate = Certificate(
-            primal, dual, relative, run.steps, seconds, account.peak, status, storage=PRIMAL_STORAGE
+            primal, dual, relative, run.steps, seconds, account.peak, status, storage=FEATURES_STORAGE
         )
         state = LinearSystemState(PRIMAL_STEPS, relative)
         return Solution(system.scaled().apply_scale(z), status, certificate, state)

@@ -62,8 +62,8 @@ def squares(gram: GramMatrix, C: Matrix, near: Matrix, sample: RowSample | None 
     .. math:: c^\top K c = c^\top f + \sum_i c_i\, (K c - f)_i
 
     is estimated with the mean of :math:`c_i (K c - f)_i / p_i` for the second sum, and an interval of Student; all k
-    together have the confidence of the sample, and each a higher one. If f is
-    near ``K c`` away from row i, this is nearly the same for all rows with chances in proportion to :math:`c_i^2`.
+    together have the confidence of the sample, and each a higher one. If f is near ``K c`` away from row i, this is
+    nearly the same for all rows with chances in proportion to :math:`c_i^2`.
 
     Parameters
     ----------

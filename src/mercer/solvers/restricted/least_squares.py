@@ -143,7 +143,9 @@ class RestrictedCG:
             size = _lengths(answer.residual)
             if start is not None:
                 answer = _Answer.at(problem, start, answer.passes)
-            answer, status = self._refine(problem, inverse, answer, in_single(problem.rows, stack))
+            # Not where nothing is left to do: values may be evaluated for it.
+            single = None if answer.is_small(self.tol) else in_single(problem.rows, stack)
+            answer, status = self._refine(problem, inverse, answer, single)
         gap = float(answer.gap.sum())
         with np.errstate(divide="ignore", invalid="ignore"):
             violation = float(np.where(size > 0, _lengths(answer.residual) / size, 0.0).max(initial=0.0))

@@ -103,14 +103,10 @@ class DecomposedRows:
         gcv, evidence = np.empty((2, len(alphas), len(self.squares)))
         for j, alpha in enumerate(alphas):
             shrunk = self.turned / (self.values + alpha)[:, None]
-            left = (
-                self.squares - 2 * (self.turned * shrunk).sum(axis=0) + (self.values[:, None] * shrunk**2).sum(axis=0)
-            )
+            along, curved = (self.turned * shrunk).sum(axis=0), (self.values[:, None] * shrunk**2).sum(axis=0)
+            left = np.maximum(self.squares - 2 * along + curved, 0.0)
+            form = np.maximum(self.squares - along, 0.0) / alpha
             freedom = self.total - float((self.values / (self.values + alpha)).sum())
-            left, form = (
-                np.maximum(left, 0.0),
-                np.maximum(self.squares - (self.turned * shrunk).sum(axis=0), 0.0) / alpha,
-            )
             determinant = float(np.log1p(self.values / alpha).sum()) + self.total * np.log(alpha)
             with np.errstate(divide="ignore"):
                 gcv[j] = self.total * left / freedom**2 if freedom > _ROUNDING * self.total else np.inf

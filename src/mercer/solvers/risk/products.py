@@ -9,13 +9,12 @@ import numpy as np
 from mercer._types import Array, Matrix
 from mercer.engine import memory, tiles
 from mercer.gram import PrecomputedGram
-from mercer.gram.features import ExplicitFeatures
+from mercer.gram.features import FEATURES_STORAGE, ExplicitFeatures
 from mercer.gram.hold import Storage, check_finite, fits, hold, reserve_whole
 from mercer.gram.protocol import GramMatrix
 
 # Up to so many rows a float64 matrix is small enough to work on alone.
 WHOLE = 2048
-FEATURES_STORAGE = "explicit features in its place"
 # Two products with features in float64 take the place of one with K in float32.
 _GAIN = 4
 

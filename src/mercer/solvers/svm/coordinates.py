@@ -19,7 +19,6 @@ from mercer.gram.features import ExplicitFeatures
 from mercer.loops.coordinates import Box, Descent, dense_pass, sparse_pass
 from mercer.solvers.svm.iterate import Iterate
 
-FEATURES_STORAGE = "explicit features in its place"
 # A pass that meets this share of the tolerance is followed by a look at all rows.
 _PART = 0.9
 # A look that finds the violation still above the tolerance is followed by passes that aim lower.

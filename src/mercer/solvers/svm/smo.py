@@ -38,7 +38,7 @@ from mercer._errors import ParameterError
 from mercer._types import Array, Vector
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
-from mercer.gram.features import ExplicitFeatures
+from mercer.gram.features import FEATURES_STORAGE, ExplicitFeatures
 from mercer.gram.hold import REMEDY, as_it_is, fits, held_whole, hold_exact, reserve_whole, whole_matrix
 from mercer.gram.protocol import GramMatrix
 from mercer.loops.stored_rows import subtract_rows
@@ -46,7 +46,7 @@ from mercer.solvers.solution import Solution
 from mercer.solvers.svm.active_set import by_active_sets
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.certify import check_gradient, objectives, renew_gradient
-from mercer.solvers.svm.coordinates import FEATURES_STORAGE, CoordinateDescent, descent_bytes, is_cheaper, most_cheap
+from mercer.solvers.svm.coordinates import CoordinateDescent, descent_bytes, is_cheaper, most_cheap
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.kept_matrix import KeptMatrix
 from mercer.solvers.svm.shared_rows import on_shared_rows
