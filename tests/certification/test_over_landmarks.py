@@ -321,6 +321,49 @@ def test_what_cannot_be_certified_is_said() -> None:
         certify(model, X, Y)
 
 
+@pytest.mark.parametrize("name", ["dual_coef_", "intercept_"])
+def test_coefficients_that_are_not_finite_are_refused(name: str) -> None:
+    model = SVR(kernel=RBF(1.5), approximation="nystroem", n_landmarks=20, random_state=0).fit(X, Y)
+    getattr(model, name).flat[0] = np.nan
+    # Before any work: these rows could not be used either.
+    with pytest.raises(DataError, match=f"{name} of this SVR has 1 of .* not finite"):
+        certify_landmarks(model, X[:, :1], Y)
+
+
+@pytest.mark.parametrize("change", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
+def test_rows_other_than_those_of_the_fit_are_refused(change: Any) -> None:
+    model = ridge().fit(change(X), Y)
+    for other in (2 * X, X[::-1], X + 1e-4):
+        with pytest.raises(DataError, match=r"X differs from the rows .* of 30 landmarks .* landmark_indices_"):
+            certify_landmarks(model, change(other), Y)
+    last = int(model.landmark_indices_.max())
+    with pytest.raises(DataError, match=f"X has {last} rows, but row {last} of those"):
+        certify_landmarks(model, change(X[:last]), Y[:last])
+    # Rounding of a file is no difference, and dense and sparse rows are the same.
+    whole = certify_landmarks(model, X, Y).gap
+    assert certify_landmarks(model, change(X.astype(np.float32).astype(float)), Y).gap == pytest.approx(whole, rel=1e-3)
+
+
+def test_other_objects_than_those_of_the_fit_are_refused() -> None:
+    words = ["".join(RNG.choice(list("acgt"), 10)) for _ in range(40)]
+    y = np.array([word.count("ac") for word in words], dtype=float)
+    model = ridge(kernel=Spectrum(2), n_landmarks=10).fit(words, y)
+    with pytest.raises(DataError, match="X differs from the rows"):
+        certify_landmarks(model, words[::-1], y)
+
+
+@pytest.mark.parametrize("kind", [KernelLogisticRegression, SVC])
+def test_other_classes_than_those_of_the_fit_are_refused(kind: Any) -> None:
+    model = kind(kernel=RBF(1.5), approximation="nystroem", n_landmarks=20, random_state=0)
+    model.fit(X, np.digitize(Y, [-1.0, 1.0]))
+    with pytest.raises(DataError, match="no label 2 in a row with a weight"):
+        certify_landmarks(model, X, np.digitize(Y, [-1.0]))
+    with pytest.raises(DataError, match="label 'no', which the fit did not see"):
+        certify_landmarks(model, X, LABELS)
+    with pytest.raises(DataError, match="199 labels"):
+        certify_landmarks(model, X, LABELS[1:])
+
+
 def test_labels_and_offsets() -> None:
     model = KernelLogisticRegression(kernel=RBF(1.5), approximation="nystroem", n_landmarks=30, random_state=0)
     with pytest.raises(DataError, match="label 'maybe'"):

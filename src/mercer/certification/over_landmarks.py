@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError
-from mercer._types import AnyArray, Positions, RowsLike, Vector
+from mercer._types import Positions, RowsLike, Vector
+from mercer.certification.data_of_fit import codes_of, require_finite, rows_of_the_fit
 from mercer.certification.finding import Finding, joined
 from mercer.certification.landmark_certificate import LandmarkCertificate
 from mercer.certification.of_landmark_box import BoxLoss, of_box
 from mercer.certification.of_landmark_losses import of_logistic, of_ridge
-from mercer.certification.rows_of_fit import RowsOfFit, rows_like_those_of_the_fit
+from mercer.certification.rows_of_fit import RowsOfFit
 from mercer.data.seeds import generator
 from mercer.engine import memory, threads
 from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression
@@ -84,7 +85,8 @@ def certify_landmarks(
     ParameterError
         If the fit was not over landmarks, or a parameter is out of its range.
     DataError
-        If the data cannot be used, or have other columns or labels than those of the fit.
+        If the data cannot be used, are not those of the fit (rows other than the landmarks at ``landmark_indices_``,
+        other columns, numbers of targets or classes), or coefficients of the model are not finite.
 
     References
     ----------
@@ -117,9 +119,10 @@ def certify_landmarks(
             f"{model!r} was not fitted over landmarks; certificate_ is that of all rows, and mercer.certify takes "
             "coefficients of all rows."
         )
+    require_finite(model)
     sample = _sample(n_rows, confidence, random_state)
     with memory.track() as account, threads.workers(model.n_jobs), threads.one_blas_thread():
-        checked = rows_like_those_of_the_fit(model, X)
+        checked = rows_of_the_fit(model, X)
         weight = check_sample_weight(sample_weight, checked)
         used = np.flatnonzero(weight)
         part = checked if len(used) == checked.shape[0] else checked[used]
@@ -169,7 +172,7 @@ def _ridge(
 def _logistic(
     model: Any, part: Any, checked: Any, y: Any, weight: Vector, used: Positions, sample: RowSample | None
 ) -> Finding:
-    codes = _codes(model, check_labels(type(model).__name__, y, checked.shape[0])[used])
+    codes = codes_of(model, check_labels(type(model).__name__, y, checked.shape[0]), used)
     state = RowsOfFit(model, part, model.X_fit_, np.ascontiguousarray(model.dual_coef_.T), sample)
     cost = float(model.C) * weight * model.class_weight_[codes]
     counts = cost > 0
@@ -183,7 +186,7 @@ def _logistic(
 def _hinge(
     model: Any, part: Any, checked: Any, y: Any, weight: Vector, used: Positions, sample: RowSample | None
 ) -> Finding:
-    codes = _codes(model, check_labels(type(model).__name__, y, checked.shape[0])[used])
+    codes = codes_of(model, check_labels(type(model).__name__, y, checked.shape[0]), used)
     costs, k = float(model.C) * weight * model.class_weight_[codes], len(model.classes_)
     pairs, parts = list(combinations(range(k), 2)), []
     sample = None if sample is None else sample.shared(len(pairs))
@@ -205,17 +208,6 @@ def _tube(
     state = RowsOfFit(model, part, model.support_vectors_, model.dual_coef_.T.copy(), sample)
     loss = BoxLoss(targets, -costs, costs, float(model.epsilon), bool(model.fit_intercept))
     return of_box(state, loss, float(model.intercept_[0]))
-
-
-def _codes(model: Any, labels: AnyArray) -> Positions:
-    """The numbers of the classes of labels."""
-    codes = np.minimum(np.searchsorted(model.classes_, labels), len(model.classes_) - 1)
-    strange = np.flatnonzero(model.classes_[codes] != labels)
-    if len(strange):
-        raise DataError(
-            f"y has the label {labels[strange].tolist()[0]!r}, which the fit did not see; pass the labels of the fit."
-        )
-    return codes
 
 
 _FINDINGS: dict[type, Callable[..., Finding]] = {

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer._errors import DataError
 from mercer._types import Matrix, RowsLike, Vector
+from mercer.certification.data_of_fit import rows_like_those_of_the_fit
 from mercer.engine import memory
 from mercer.gram import Gram
 from mercer.solvers.restricted.exact import RowSample, Squares, squares
@@ -95,21 +95,3 @@ class RowsOfFit:
             If they have other columns.
         """
         return rows_like_those_of_the_fit(self.model, X)
-
-
-def rows_like_those_of_the_fit(model: Any, X: RowsLike) -> Any:
-    """Checked rows with the columns of those to which a model was fitted.
-
-    Raises
-    ------
-    DataError
-        If they have other columns.
-    """
-    rows = model.checked_rows(X)
-    columns = getattr(model, "n_features_in_", None)
-    if columns is not None and len(rows.shape) == 2 and rows.shape[1] != columns:
-        raise DataError(
-            f"X has {rows.shape[1]} columns, but this {type(model).__name__} was fitted on {columns}. Pass the rows in "
-            "the columns of the fit."
-        )
-    return rows
