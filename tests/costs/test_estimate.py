@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from mercer import (
     SVC,
@@ -224,3 +225,15 @@ def test_penalties_that_are_chosen_over_landmarks_take_longer() -> None:
     few = {"kernel": RBF(1.0), "approximation": "nystroem", "n_landmarks": 500}
     given, gcv, loo = (estimate(KernelRidge(alpha, **few), (50_000, 5)) for alpha in (1.0, "gcv", "loo"))
     assert given.seconds < gcv.seconds < loo.seconds
+
+
+@pytest.mark.parametrize("targets", [1, 200])
+@pytest.mark.parametrize("share", [1.0, 0.2])
+def test_memory_in_the_space_of_explicit_features(targets: int, share: float) -> None:
+    random = np.random.default_rng(0)
+    A = random.normal(size=(3000, 100)) * (random.uniform(size=(3000, 100)) < share)
+    X: Any = A if share == 1.0 else sp.csr_array(A)
+    Y = random.normal(size=(3000, targets))
+    expected, model = estimate(KernelRidge(1.0), X, Y), KernelRidge(1.0).fit(X, Y)
+    assert "explicit features" in expected.way
+    assert expected.nbytes / 2 <= model.certificate_.peak_bytes <= 2 * expected.nbytes

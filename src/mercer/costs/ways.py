@@ -262,7 +262,7 @@ def _in_features(model: Any, case: Case) -> list[Way]:
     if p > primal.most_features(n) or model.solver == "cg":
         return []
     operations = 1.0 * n * p * p + p**3 / 3
-    nbytes = int(case.row_bytes * n) + primal.square_bytes(p)
+    nbytes = int(case.row_bytes * n) + primal.normal_bytes(n, p, case.targets, int(case.entries * n), case.is_sparse)
     return [Way(f"normal equations of {p:,} explicit features", nbytes, operations=operations)]
 
 

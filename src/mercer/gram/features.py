@@ -72,16 +72,6 @@ class ExplicitFeatures:
         per_entry = self.matrix.dtype.itemsize + (4 if self.is_sparse else 0)
         return per_entry * self.entries if self.is_copy else 0
 
-    def sum_bytes(self, k: int) -> int:
-        """The memory of :meth:`pull` and :meth:`curve` for k columns: a sum of each part of the rows."""
-        n, p = self.shape
-        return 8 * k * p * len(_parts(n))
-
-    @property
-    def square_work_bytes(self) -> int:
-        """The memory of :meth:`square` beside the result: sparse rows in float64, weighted, and by columns."""
-        return 3 * 12 * self.entries if self.is_sparse else 0
-
     @cached_property
     def rows(self) -> SparseRows:
         """The rows of sparse features, for loops."""
@@ -195,6 +185,24 @@ class ExplicitFeatures:
 
     def _run(self, work: Callable[[Any], None], over: list[Any]) -> None:
         threads.run([partial(work, part) for part in over], 1 if self.entries <= _ALONE else None)
+
+
+def sum_bytes(n: int, p: int, k: int) -> int:
+    """Memory of :meth:`ExplicitFeatures.pull` and :meth:`ExplicitFeatures.curve` for k columns: a sum of each part.
+
+    >>> sum_bytes(1000, 10, 2)
+    160
+    """
+    return 8 * k * p * len(_parts(n))
+
+
+def square_work_bytes(entries: int, is_sparse: bool) -> int:
+    """Memory of :meth:`ExplicitFeatures.square` beside the result: sparse rows in float64, weighted, and by columns.
+
+    >>> square_work_bytes(1000, True), square_work_bytes(1000, False)
+    (36000, 0)
+    """
+    return 3 * 12 * entries if is_sparse else 0
 
 
 def _parts(n: int) -> list[slice]:

@@ -19,7 +19,7 @@ import scipy.linalg
 from mercer._errors import MemoryBudgetError
 from mercer._types import Matrix, Vector
 from mercer.engine import lapack, memory, threads
-from mercer.gram.features import ExplicitFeatures
+from mercer.gram.features import ExplicitFeatures, square_work_bytes, sum_bytes
 from mercer.gram.hold import fits
 from mercer.solvers.algebra.conjugate_gradients import Refined, lengths
 from mercer.solvers.linear.linear_system import LinearSystem
@@ -53,13 +53,13 @@ def square_bytes(p: int) -> int:
     return 3 * 8 * p * p
 
 
-def normal_bytes(features: ExplicitFeatures, k: int) -> int:
+def normal_bytes(n: int, p: int, k: int, entries: int, is_sparse: bool) -> int:
     """Memory of the normal equations for k targets: square matrices, and what sums over the rows take beside these.
 
-    >>> normal_bytes(ExplicitFeatures(np.ones((1000, 10))), 2) - square_bytes(10)
+    >>> normal_bytes(1000, 10, 2, 10_000, is_sparse=False) - square_bytes(10)
     160
     """
-    return square_bytes(features.shape[1]) + features.square_work_bytes + features.sum_bytes(k)
+    return square_bytes(p) + square_work_bytes(entries, is_sparse) + sum_bytes(n, p, k)
 
 
 def explicit_features(
@@ -130,7 +130,7 @@ class NormalEquations:
         if features is None:
             return None
         p = features.shape[1]
-        nbytes = normal_bytes(features, system.shape[1])
+        nbytes = normal_bytes(*features.shape, system.shape[1], features.entries, features.is_sparse)
         if not fits(nbytes) or (features.is_sparse and p > MOST_SPARSE):
             return None
         stack.enter_context(memory.reserve(nbytes, f"the normal equations of {p} explicit features"))
