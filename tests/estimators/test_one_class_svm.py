@@ -258,3 +258,37 @@ def test_next_to_an_optimum_of_zero_rounding_ends_the_fit(n: int) -> None:
     X = np.random.default_rng(0).normal(size=(n, 5))
     certificate = OneClassSVM(kernel="linear", tol=1e-15).fit(X).certificate_
     assert certificate.kkt_violation < 1e-11 and certificate.iterations < 5000 * n
+
+
+@pytest.mark.parametrize("stop", ["kkt", "gap"])
+@pytest.mark.parametrize("n", [300, 900, 2200])
+@pytest.mark.parametrize("unit", [1e-2, 1e-5])
+def test_the_unit_of_the_columns_does_not_change_the_region(n: int, unit: float, stop: str) -> None:
+    X = np.random.default_rng(0).normal(size=(n, 5)) + 1.0
+    model = OneClassSVM(kernel="linear", nu=0.05, stop=stop).fit(unit * X)
+    exact = OneClassSVM(kernel="linear", nu=0.05, tol=1e-8).fit(X)
+    assert model.certificate_.status is Status.converged
+    assert model.certificate_.relative_gap < 1e-3
+    scores = exact.score_samples(X)
+    np.testing.assert_allclose(model.score_samples(unit * X), unit**2 * scores, atol=2e-3 * unit**2 * scores.max())
+    assert np.mean(model.predict(unit * X) != exact.predict(X)) <= 2 / n
+
+
+def test_narrow_kernels_have_scores_far_below_1() -> None:
+    X = np.random.default_rng(0).normal(size=(900, 5))
+    certificate = OneClassSVM(gamma=50.0, nu=0.01).fit(X).certificate_
+    assert certificate.status is Status.converged and certificate.relative_gap < 0.05
+
+
+def test_one_far_row_does_not_set_the_unit() -> None:
+    X = np.random.default_rng(0).normal(size=(900, 5)) + 1.0
+    X[3] *= 1e4
+    certificate = OneClassSVM(kernel="linear", nu=0.05).fit(1e-3 * X).certificate_
+    assert certificate.status is Status.converged and certificate.relative_gap < 1e-3
+
+
+def test_the_steps_of_all_rounds_count() -> None:
+    X = 1e-4 * (np.random.default_rng(0).normal(size=(900, 5)) + 1.0)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        model = OneClassSVM(kernel="linear", nu=0.05, max_iter=20).fit(X)
+    assert model.n_iter_ == 20 and model.certificate_.status is Status.iteration_limit and model.fit_status_ == 1

@@ -21,7 +21,9 @@ from mercer.gram.protocol import GramMatrix
 from mercer.kernels.convert import KernelLike
 from mercer.solvers.solution import Certificate
 from mercer.solvers.svm.box_qp import BoxQP
-from mercer.solvers.svm.solver import BoxSolver
+from mercer.solvers.svm.one_class import solve_one_class
+from mercer.solvers.svm.pair_answers import Answer
+from mercer.solvers.svm.solver import BoxSolver, Start
 
 # Roundings that add up in a decision value.
 _ROUNDING = 16.0
@@ -54,9 +56,10 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         For named kernels. ``"scale"`` is ``1 / (d * variance of X)`` (weighted by ``sample_weight``), ``"auto"``
         is ``1 / d``.
     tol : float, default=1e-3
-        The violation of the optimality conditions, in units of the decision function, at which the solver stops;
-        with ``stop="gap"`` also the relative duality gap. Up to 512 rows are solved to the precision of float64 for
-        any ``tol``, if 200 steps per row suffice.
+        The violation of the optimality conditions at which the solver stops, in units of the decision function, or
+        relative to rho where that is below 1, as it is for small kernel values: the region does not then depend on the
+        unit of the columns. With ``stop="gap"`` also the relative duality gap. Up to 512 rows are solved to the
+        precision of float64 for any ``tol``, if 200 steps per row suffice.
     nu : float, default=0.5
         Above 0 and at most 1.
     shrinking : bool, default=True
@@ -316,3 +319,7 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
     def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:
         total = float(self.nu * weight.sum())
         return BoxQP(gram, targets, np.zeros(len(weight)), weight, totals=(total,), convex=convex)
+
+    def _solve(self, problem: BoxQP, solver: BoxSolver, start: Start) -> Answer:
+        """With a tolerance in proportion to small kernel values."""
+        return solve_one_class(problem, solver, start)

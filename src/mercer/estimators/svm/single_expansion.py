@@ -40,10 +40,10 @@ from mercer.estimators.svm.copies import Copies
 from mercer.estimators.svm.solvers import solver_of
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers import evaluate
-from mercer.solvers.solution import Certificate
-from mercer.solvers.svm.box_qp import BoxQP
+from mercer.solvers.solution import Certificate, Solution
+from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.smo import STORED
-from mercer.solvers.svm.solver import Start
+from mercer.solvers.svm.solver import BoxSolver, Start
 from mercer.solvers.svm.warm_starts import WarmStarts, feasible, outward
 
 # A fit with a gap of this share of its objective is not one to the optimum.
@@ -185,7 +185,7 @@ class SingleExpansion(KernelEstimator, ABC):
             start = Start(None if last is None else feasible(last, problem))
             if warm_starts:
                 start = replace(warm_starts.start(problem, feasible), matrix=warm_starts.matrix(problem.gram))
-            solution = solver_of(self).solve(problem, start)
+            solution = self._solve(problem, solver_of(self), start)
         value = solution.value
         if warm_starts:
             warm_starts.keep(problem, value)
@@ -208,6 +208,10 @@ class SingleExpansion(KernelEstimator, ABC):
             solution.certificate, seconds=time.perf_counter() - start_time, peak_bytes=account.peak
         )
         return Learned(weights, residual, value.offsets, whole)
+
+    def _solve(self, problem: BoxQP, solver: BoxSolver, start: Start) -> Solution[BoxQPValue, Vector]:
+        """Solve the dual problem."""
+        return solver.solve(problem, start)
 
     def _last_weights(self, n: int) -> Vector | None:
         """Return the weights of the last fit, (n,), if this one starts from them, else None."""

@@ -70,12 +70,15 @@ class Rescaled:
         The sum of the sizes of the weights, which gradients are in proportion to.
     gap : callable, optional
         The relative gap, where ``stop="gap"`` asks for one that is at most ``tol``; by default the certificate's.
+    first : float, optional
+        The tolerance of the first round; by default a hundredth of the largest gradient.
     """
 
     problem: BoxQP
     margin: Callable[[BoxQPValue], float]
     size: float = 1.0
     gap: Callable[[Answer], float] = lambda answer: answer.certificate.relative_gap
+    first: float | None = None
 
 
 def solve_in_rounds(rescaled: Rescaled, solver: BoxSolver, start: Start) -> Rounds:
@@ -110,7 +113,7 @@ def _rounds(rescaled: Rescaled, solver: BoxSolver, start: Start, entry: float) -
     problem, n = rescaled.problem, len(rescaled.problem.linear)
     rounding = rounding_of(problem.gram, entry)
     floor = 0.125 * rescaled.size * rounding
-    aim = max(floor, _FIRST * rescaled.size * entry)
+    aim = max(floor, _FIRST * rescaled.size * entry if rescaled.first is None else rescaled.first)
     dense = solver.max_iter < 0 and n <= _DENSE and problem.convex
     patience = n * (_DENSE_PATIENCE if dense else _PATIENCE)
     limit = solver.max_iter if solver.max_iter >= 0 else patience

@@ -209,7 +209,8 @@ class _Solver:
             point.fill(self.totals)
             point.F = point.linear - K @ point.beta
             # The violation is in units of the linear part: targets far below 1 are solved as exactly as all others.
-            size = float(np.abs(point.linear).max(initial=0.0))
+            # Without a linear part the kernel alone gives the unit.
+            size = float(np.abs(point.linear if point.linear.any() else point.F).max(initial=0.0))
             exact = EXACT_TOL * size if 0 < size < 1 else EXACT_TOL
             on_whole_matrix(K, point, min(tol, exact), min(self.limit, point.steps + _EXACT_STEPS * n))
             on_whole_matrix(K, point, tol, self.limit)
