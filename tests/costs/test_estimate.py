@@ -237,3 +237,15 @@ def test_memory_in_the_space_of_explicit_features(targets: int, share: float) ->
     expected, model = estimate(KernelRidge(1.0), X, Y), KernelRidge(1.0).fit(X, Y)
     assert "explicit features" in expected.way
     assert expected.nbytes / 2 <= model.certificate_.peak_bytes <= 2 * expected.nbytes
+
+
+def test_a_classifier_on_blocks_marks_no_rows_and_takes_more_passes() -> None:
+    model = SVC(kernel=RBF(1.0), approximation="nystroem", n_landmarks=50, landmarks="uniform", random_state=0)
+    rows = np.random.default_rng(0).normal(size=(4000, 3))
+    labels = np.where(rows[:, 0] + rows[:, 1] ** 2 > 0.5, 1, 0)
+    blocks = Blocks(rows, labels)
+    expected, whole = estimate(model, blocks), estimate(model, rows, labels)
+    assert expected.passes == 2 * whole.passes and expected.nbytes < whole.nbytes
+    certificate = model.fit(blocks).certificate_
+    assert certificate.iterations <= 2 * expected.passes
+    assert expected.nbytes / 3 <= certificate.peak_bytes <= 1.5 * expected.nbytes

@@ -111,6 +111,19 @@ def test_some_pairs_of_classes_are_no_model(interrupted: Any) -> None:
         model.fit(X, np.digitize(Y, [-1.0, 1.0]))
 
 
+def test_some_pairs_of_classes_of_blocks_are_no_model(interrupted: Any) -> None:
+    model = SVC(kernel=RBF(3.0), approximation="nystroem", n_landmarks=50, random_state=0)
+    blocks = Blocks(X, np.digitize(Y, [-1.0, 1.0]), rows_per_block=450)
+    # In the middle of the first pair, and between the blocks of a pass.
+    interrupted(11)
+    with config(on_interrupt="keep"), pytest.raises(KeyboardInterrupt):
+        model.fit(blocks)
+    interrupted(11)
+    with config(on_interrupt="keep"), pytest.warns(ConvergenceWarning, match="Ctrl-C ended"):
+        model.fit(Blocks(X, Y > 0, rows_per_block=450))
+    assert model.certificate_.status is Status.interrupted and model.score(X, Y > 0) > 0.6
+
+
 def test_some_of_several_functions_of_blocks_are_no_model(interrupted: Any) -> None:
     model = KernelQuantileRegression([0.1, 0.9], kernel=RBF(3.0), approximation="nystroem", n_landmarks=50)
     model.set_params(non_crossing=False, tol=1e-8)

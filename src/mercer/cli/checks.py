@@ -78,7 +78,7 @@ def _check_approximation(options: FitOptions) -> None:
             raise ParameterError(f"--approximation cannot be combined with {name}; leave one of them out.")
     if options.model not in (None, "ridge", "logistic"):
         raise ParameterError(
-            f"--approximation reads rows in blocks, which the model {options.model} does not take; choose ridge or "
+            f"--approximation is for the models ridge and logistic, and --model is {options.model}; choose ridge or "
             "logistic."
         )
     if options.checkpoint is not None and (options.checkpoint.is_dir() or not options.checkpoint.parent.is_dir()):

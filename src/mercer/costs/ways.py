@@ -40,6 +40,8 @@ _SHARE_OF_ROWS = 1.7
 _BAND = 10.0
 # The passes in float64 among those in float32.
 _EXACT_PASSES = 3
+# Of rows in parts none are marked, and losses with kinks take so many times the passes.
+_PARTS = 2
 
 
 @dataclass(frozen=True)
@@ -153,9 +155,9 @@ def ways_of(model: Any, case: Case) -> list[Way]:
 def landmark_bytes(model: Any, case: Case) -> int:
     """Memory of a fit over landmarks, in bytes."""
     n, m, name = case.n, min(case.landmarks, case.n), type(model).__name__
-    rows = sum(_pair(model, case))
     if case.blocks:
-        return bytes_in_blocks(name, rows, m, case.d, _how(model))
+        return bytes_in_blocks(name, n, m, case.d, _how(model))
+    rows = sum(_pair(model, case))
     return max(solving_bytes(name, rows, m), choice_bytes(n, m, _how(model)))
 
 
@@ -201,7 +203,7 @@ def _landmarks(model: Any, case: Case) -> Way:
     passes, exact = _PASSES_OF_NEWTON, _EXACT_PASSES
     if name != "KernelLogisticRegression":
         # Losses with kinks are solved in float64.
-        passes = exact = _PASSES_OF_MULTIPLIERS
+        passes = exact = _PASSES_OF_MULTIPLIERS * (_PARTS if case.blocks else 1)
     # Each row is in the pairs of its class.
     a_pass = 2 * way.a_pass // max(2, len(case.classes)) if pairs > 1 else way.a_pass
     work = way.operations + max(1, pairs) * _REFRESHED * factors

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer._types import Matrix, RowsLike, Vector
+from mercer._types import Matrix, Vector
 from mercer.estimators.shared.labels import check_labels
 from mercer.estimators.shared.layout import dense
 from mercer.estimators.svc import SVC
@@ -89,7 +89,7 @@ class MultipleKernelSVC(WeightedTerms, SVC):
     _choice = FoldChoice(())
     _fitted = LEARNED_WEIGHTS
 
-    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the weights of the kernels, and fit to rows and their labels.
 
         Parameters

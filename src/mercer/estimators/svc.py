@@ -13,16 +13,20 @@ from mercer._registered import CommandLine
 from mercer._types import RowsLike, Vector
 from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
+from mercer.estimators.shared.in_parts import start
 from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
+from mercer.estimators.shared.on_blocks import BlockFit
+from mercer.estimators.shared.on_dask import DaskFit
 from mercer.estimators.shared.parameters import require_flags, require_number
 from mercer.estimators.shared.restricted import require_approximation
 from mercer.estimators.shared.restricted_risk import refuse_certificate, refuse_on_landmarks
+from mercer.estimators.shared.whole_rows import takes_parts
 from mercer.estimators.svm.chosen_by_folds import CHOICE, FoldChoice
 from mercer.estimators.svm.class_rows import ClassRows
 from mercer.estimators.svm.left_out import balanced
-from mercer.estimators.svm.on_landmarks import fit_pairs_on_landmarks
+from mercer.estimators.svm.on_landmarks import fit_pairs_in_parts, fit_pairs_on_landmarks
 from mercer.estimators.svm.pair_classifier import PairClassifier
-from mercer.estimators.svm.pair_probabilities import is_wanted
+from mercer.estimators.svm.pair_probabilities import is_wanted, warn_of_parameter
 from mercer.estimators.svm.solvers import require_box_on_landmarks, solver_of
 from mercer.kernels.convert import KernelLike
 from mercer.solvers import evaluate
@@ -137,7 +141,8 @@ class SVC(PairClassifier):
     landmark_path_ : LandmarkPath
         With ``n_landmarks="auto"``: the numbers that were tried, with the held-out losses; printed as a table.
     landmark_indices_ : ndarray of shape (n_landmarks,) or None
-        With an approximation: the positions of the landmarks among the training rows; None if they are none of them.
+        With an approximation: the positions of the landmarks among the training rows; None if they are none of them,
+        or the rows came in parts.
     dual_coef_ : array or CSR of shape (k - 1, n_sv)
         ``y_i alpha_i`` of each support vector against each other class, in scikit-learn's layout.
         With an approximation, an array of the coefficients of the landmarks for each pair,
@@ -270,13 +275,15 @@ class SVC(PairClassifier):
         self.n_landmarks = n_landmarks
         self.landmarks = landmarks
 
-    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    @takes_parts
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and their labels.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
-            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        X : array-like or sparse matrix of shape (n, d), Blocks or a collection of Dask
+            For ``kernel="precomputed"``, the kernel matrix, (n, n). Blocks, which have labels and weights of their own,
+            are read once for each pass of the solver and each pair of classes. Blocks and Dask need an approximation.
         y : array-like of shape (n,)
             Labels.
         sample_weight : float or array-like of shape (n,), optional
@@ -290,6 +297,10 @@ class SVC(PairClassifier):
         if is_left_open(self):
             return fit_along_numbers(self, X, y, sample_weight)
         restricted = require_box_on_landmarks(self, self._choice.left_open(self))
+        started = start(self, X, y, sample_weight)
+        if started is not None:
+            self._choice.require_values(self)
+            return self._fit_in_parts(started)
         if self._choice.left_open(self):
             return self._choice.fit(self, X, y, sample_weight)
         self._choice.forget(self)
@@ -297,6 +308,15 @@ class SVC(PairClassifier):
             return super().fit(X, y, sample_weight)
         X, data, _ = self._prepare(X, y, sample_weight)
         fit_pairs_on_landmarks(self, X, data)
+        self._report()
+        return self
+
+    def _fit_in_parts(self, started: BlockFit | DaskFit) -> Self:
+        """Fit to rows in files or on a cluster."""
+        self._choice.forget(self)
+        self._check_parameters()
+        warn_of_parameter(type(self).__name__, self.probability)
+        fit_pairs_in_parts(self, started)
         self._report()
         return self
 

@@ -11,12 +11,12 @@ from sklearn.base import is_classifier, is_regressor
 
 import mercer
 from mercer import Blocks
-from mercer._errors import ParameterError
+from mercer._errors import DataError, ParameterError
 
 ROWS = np.random.default_rng(0).normal(size=(40, 2))
 LABELS = (ROWS[:, 0] > 0).astype(int)
 # Those that are fitted to blocks, but not without an approximation.
-_IN_PARTS = ("KernelRidge", "KernelLogisticRegression", "KernelMachine", "KernelQuantileRegression", "SVR")
+_IN_PARTS = ("KernelRidge", "KernelLogisticRegression", "KernelMachine", "KernelQuantileRegression", "SVC", "SVR")
 
 
 def _estimators() -> list[str]:
@@ -53,8 +53,10 @@ def test_a_fit_to_blocks_says_what_would_work(name: str) -> None:
 
 
 def test_new_rows_in_blocks() -> None:
-    model = mercer.SVC().fit(ROWS, LABELS)
-    with pytest.raises(ParameterError, match=r"SVC.predict needs arrays.*\[model.predict\(X\) for X, y, sample_weight"):
+    model = mercer.OneClassSVM().fit(ROWS)
+    with pytest.raises(
+        ParameterError, match=r"OneClassSVM.predict needs arrays.*\[model.predict\(X\) for X, y, sample_weight"
+    ):
         model.predict(X=Blocks(ROWS))
 
 
@@ -78,3 +80,38 @@ def test_logarithms_of_probabilities_of_blocks() -> None:
     model = mercer.KernelLogisticRegression().fit(ROWS, LABELS)
     found = model.predict_log_proba(Blocks(ROWS, rows_per_block=7))
     np.testing.assert_allclose(found, model.predict_log_proba(ROWS), rtol=1e-9)
+
+
+WEIGHTS = np.arange(40) % 3 + 0.5
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        mercer.SVC(),
+        mercer.NuSVC(),
+        mercer.SVR(),
+        mercer.KernelRidge(),
+        mercer.KernelMachine("squared"),
+        mercer.KernelQuantileRegression([0.2, 0.8]),
+        mercer.KernelLogisticRegression(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_scores_of_rows_in_parts(model: Any) -> None:
+    y = LABELS if is_classifier(model) else ROWS[:, 0]
+    model.fit(ROWS, y)
+    expected, weighted = model.score(ROWS, y), model.score(ROWS, y, WEIGHTS)
+    assert weighted != expected or is_classifier(model)
+    assert model.score(Blocks(ROWS, y, rows_per_block=7)) == pytest.approx(expected)
+    assert model.score(Blocks(ROWS, y, sample_weight=WEIGHTS, rows_per_block=7)) == pytest.approx(weighted)
+    assert model.score(Blocks(ROWS, rows_per_block=7), y, WEIGHTS) == pytest.approx(weighted)
+    with pytest.raises(DataError, match="score needs targets"):
+        model.score(Blocks(ROWS))
+    da = pytest.importorskip("dask.array")
+    rows, targets, weights = (da.from_array(side, chunks=(11, 2)[: side.ndim]) for side in (ROWS, y, WEIGHTS))
+    assert model.score(rows, targets, weights) == pytest.approx(weighted)
+    dd = pytest.importorskip("dask.dataframe")
+    frame, plain = dd.from_dask_array(rows, columns=["a", "b"]), pytest.importorskip("pandas").DataFrame(ROWS)
+    named = model.fit(plain.set_axis(["a", "b"], axis=1), y)
+    assert named.score(frame, targets) == pytest.approx(expected)

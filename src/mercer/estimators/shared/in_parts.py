@@ -18,7 +18,7 @@ from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.on_blocks import BlockFit, Targets, named
 from mercer.estimators.shared.on_dask import DaskFit, predicted
 from mercer.estimators.shared.restricted_risk import OnLandmarks, require_all, task_of
-from mercer.estimators.shared.whole_rows import takes_parts
+from mercer.estimators.shared.whole_rows import answers_parts
 from mercer.landmarks.choose import Landmarks
 from mercer.losses import Loss
 from mercer.solvers.restricted.criteria import Criterion
@@ -83,6 +83,30 @@ class SignTargets:
 
     def __call__(self, y: Any) -> tuple[Matrix, Vector]:
         codes, known = _codes(self.classes, y)
+        return np.where(codes == self.positive, 1.0, -1.0)[:, None], np.where(known, self.costs[codes], 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class PairTargets:
+    """From labels to signs: 1 for one class and -1 for another, with the cost of each row; 0 for those of all others.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (k,)
+    costs : ndarray of shape (k,)
+        The factor of the loss of each class.
+    positive, negative : int
+        The numbers of the two classes.
+    """
+
+    classes: AnyArray
+    costs: Vector
+    positive: int
+    negative: int
+
+    def __call__(self, y: Any) -> tuple[Matrix, Vector]:
+        codes, known = _codes(self.classes, y)
+        known &= (codes == self.positive) | (codes == self.negative)
         return np.where(codes == self.positive, 1.0, -1.0)[:, None], np.where(known, self.costs[codes], 0.0)
 
 
@@ -190,4 +214,4 @@ def in_parts(method: Callable[..., Any]) -> Callable[..., Any]:
             return np.concatenate([method(self, named(block.X, X.columns)) for block in X])
         return predicted(method, self, X) if is_dask(X) else method(self, X)
 
-    return takes_parts(predict)
+    return answers_parts(predict)

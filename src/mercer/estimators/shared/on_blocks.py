@@ -50,7 +50,7 @@ def check_parts(learner: Any, X: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """From a block to its kernel values with landmarks, on ``n_jobs`` threads."""
+    """From a block to its kernel values with landmarks, on ``n_jobs`` threads; rows without weight are left out."""
 
     kernel: Any
     landmarks: Any
@@ -58,10 +58,35 @@ class Stored:
     n_jobs: int | None
 
     def __call__(self, block: Block) -> StoredRows:
+        return self._of(block, *self._weighted(block))
+
+    def sampled(self, sample: Block, n: int) -> tuple[int, StoredRows]:
+        """How many of n rows have a weight, by the share of those in a sample, and these rows of the sample.
+
+        If none of its rows has one, as those of two rare classes, all of them stay: their sums are then 0.
+        """
+        y, weights = self._weighted(sample)
+        used = int(np.count_nonzero(weights))
+        if not used:
+            gram = Gram(self.kernel, sample.X, self.landmarks, dtype=np.float64, n_jobs=self.n_jobs)
+            return n, StoredRows(gram, y, weights, self.n_jobs)
+        return max(1, round(n * used / len(weights))), self._of(sample, y, weights)
+
+    def _weighted(self, block: Block) -> tuple[Matrix, Vector]:
         y, factors = self.targets(block.y)
-        gram = Gram(self.kernel, block.X, self.landmarks, dtype=np.float64, n_jobs=self.n_jobs)
         weights = np.ones(len(y)) if block.sample_weight is None else np.asarray(block.sample_weight, dtype=np.float64)
-        return StoredRows(gram, y, weights * factors, self.n_jobs)
+        return y, weights * factors
+
+    def _of(self, block: Block, y: Matrix, weights: Vector) -> StoredRows:
+        X = block.X
+        if not weights.all():
+            used = np.flatnonzero(weights)
+            # A kernel needs a row.
+            used = used if len(used) else np.zeros(1, np.intp)
+            X, y, weights = X[used], y[used], weights[used]
+        return StoredRows(
+            Gram(self.kernel, X, self.landmarks, dtype=np.float64, n_jobs=self.n_jobs), y, weights, self.n_jobs
+        )
 
 
 def named(X: Any, names: Sequence[str] | None) -> Any:
@@ -176,7 +201,8 @@ class BlockFit:
             What the solution depends on, beside data, kernel and landmarks; JSON can write it.
         """
         landmarks, kernel = parts.landmarks.rows, learner.kernel_
-        stored, sample = Stored(kernel, landmarks, targets, learner.n_jobs), self.sample._replace(X=X)
+        stored = Stored(kernel, landmarks, targets, learner.n_jobs)
+        n, sample = stored.sampled(self.sample._replace(X=X), self.survey.n)
 
         def read(first: int) -> Iterator[StoredRows]:
             for number, block in enumerate(self.blocks):
@@ -184,7 +210,7 @@ class BlockFit:
                     yield stored(block)
 
         def draw(count: int, random: np.random.RandomState) -> tuple[Matrix, Part]:
-            return stored(sample).sample(count, random)
+            return sample.sample(count, random)
 
         journal = None
         if _checkpoint(learner) is not None:
@@ -193,7 +219,7 @@ class BlockFit:
                 *(self.blocks.rows_per_block, settings, np.__version__),
             ]
             journal = Journal(_checkpoint(learner), json.dumps(identity))
-        shape = (self.survey.n, landmarks.shape[0], targets(sample.y)[0].shape[1])
+        shape = (n, *sample.shape[1:])
         if journal is None:
             yield BlockedRows(shape, read, draw)
             return

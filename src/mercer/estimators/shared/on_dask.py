@@ -56,6 +56,8 @@ class DaskFit:
         n = sum(counts)
         if not n:
             raise DataError(f"X has no rows in its {len(counts)} partitions; a fit needs at least one.")
+        used = [part for part, count in zip(cluster.partitions, counts, strict=True) if count]
+        counts, cluster = [count for count in counts if count], replace(cluster, partitions=used)
         size = min(n, rows_to_draw(n, count_of(learner)))
         random = generator(0 if learner.random_state is None else learner.random_state)
         chosen = np.sort(random.choice(n, size, replace=False))
@@ -96,13 +98,12 @@ class DaskFit:
         # A worker has a task for each of its threads.
         stored = Stored(learner.kernel_, parts.landmarks.rows, targets, 1)
         here = Stored(learner.kernel_, parts.landmarks.rows, targets, learner.n_jobs)
-        sample = self.sample._replace(X=X)
+        n, sample = here.sampled(self.sample._replace(X=X), self.n)
 
         def draw(count: int, random: np.random.RandomState) -> tuple[Matrix, Part]:
-            return here(sample).sample(count, random)
+            return sample.sample(count, random)
 
-        shape = (self.n, parts.landmarks.rows.shape[0], here.targets(sample.y)[0].shape[1])
-        yield PartitionedRows(shape, self.cluster, stored, draw)
+        yield PartitionedRows((n, *sample.shape[1:]), self.cluster, stored, draw)
 
 
 def predicted(method: Callable[..., Any], learner: Any, X: Any) -> Any:
@@ -144,6 +145,8 @@ def _block(X: Any, y: Any, weights: Any) -> Block:
             raise DataError(
                 f"a partition has {rows.shape[0]} rows in X and {len(side)} in {name}; give both the same divisions."
             )
+    if weights is not None and not ((weights >= 0) & np.isfinite(weights)).all():
+        raise DataError("a partition of sample_weight has negative or infinite values or NaN; weights count rows.")
     return Block(rows, targets, weights)
 
 

@@ -18,8 +18,8 @@ from mercer.solvers.restricted import components, precondition
 _FEWEST = 50
 
 
-def solving_bytes(learner: str, n: int, m: int) -> int:
-    """Memory that a learner's solver takes for n rows and m landmarks, in bytes.
+def solving_bytes(learner: str, n: int, m: int, *, in_parts: bool = False) -> int:
+    """Memory that a learner's solver takes for n rows and m landmarks, in bytes; for rows in parts it marks none.
 
     >>> solving_bytes("KernelRidge", 10_000, 100)
     3360000
@@ -30,7 +30,7 @@ def solving_bytes(learner: str, n: int, m: int) -> int:
     if learner == "GaussianProcessRegressor":
         return evaluation_bytes(n, m)
     sample, factors = precondition.sample_bytes(n, m), 1 if learner == "KernelRidge" else 2
-    if learner not in ("KernelRidge", "KernelLogisticRegression"):
+    if not in_parts and learner not in ("KernelRidge", "KernelLogisticRegression"):
         sample = max(sample, 2 * 8 * precondition.most_marked(n, m) * m)
     return max(2 * 8 * m * m, (1 + factors) * 8 * m * m + sample)
 
@@ -42,7 +42,7 @@ def bytes_in_blocks(learner: str, n: int, m: int, d: int, how: str) -> int:
     3360000
     """
     drawn = min(n, rows_to_draw(n, m))
-    return max(solving_bytes(learner, n, m), choice_bytes(drawn, m, how), 2 * 8 * d * drawn)
+    return max(solving_bytes(learner, n, m, in_parts=True), choice_bytes(drawn, m, how), 2 * 8 * d * drawn)
 
 
 @contextmanager

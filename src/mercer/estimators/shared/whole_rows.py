@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
+import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
-from mercer._errors import ParameterError
+from mercer._errors import DataError, ParameterError
+from mercer._types import AnyArray, Vector
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.dask_source import is_dask
 
@@ -26,8 +29,11 @@ def takes_parts(method: Method) -> Method:
 def refuse_parts(cls: Class) -> Class:
     """Let public methods of a class that take rows ``X`` raise ParameterError for rows in parts; returns the class.
 
-    Methods that :func:`takes_parts` has marked stay as they are.
+    Methods that :func:`takes_parts` has marked stay as they are. ``score`` takes rows in parts where ``predict`` does.
     """
+    score: Any = getattr(cls, "score", None)
+    if hasattr(getattr(cls, "predict", None), "_answers_parts") and not hasattr(score, "_takes_parts"):
+        cls.score = takes_parts(_scoring(score))  # type: ignore[attr-defined]
     for name in dir(cls):
         method = inspect.getattr_static(cls, name)
         if name.startswith("_") or not inspect.isfunction(method) or hasattr(method, "_takes_parts"):
@@ -36,6 +42,40 @@ def refuse_parts(cls: Class) -> Class:
         if own and "X" in inspect.signature(method).parameters:
             setattr(cls, name, takes_parts(_refusing(method)))
     return cls
+
+
+def answers_parts(method: Method) -> Method:
+    """Mark a method that has an answer for each row of rows in parts."""
+    method._answers_parts = True  # type: ignore[attr-defined]
+    return takes_parts(method)
+
+
+def _scoring(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A score that reads targets and weights from blocks, which have their own, and from collections of Dask."""
+
+    @functools.wraps(method)
+    def score(self: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        if isinstance(X, Blocks) and y is None:
+            y, sample_weight = _targets_of(type(self).__name__, X)
+        if not is_dask(X):
+            return method(self, X, y, sample_weight)
+        sides: tuple[Any, Any] = (y, sample_weight)
+        y, sample_weight = (np.asarray(side.compute()) if is_dask(side) else side for side in sides)
+        answers, answered = self.predict(X).compute(), copy.copy(self)
+        # The rows stay where they are.
+        answered.predict = lambda rows: answers
+        return method(answered, X, y, sample_weight)
+
+    return score
+
+
+def _targets_of(name: str, blocks: Blocks) -> tuple[AnyArray, Vector | None]:
+    """The targets and the weights of all rows, in one pass."""
+    sides = [(y, sample_weight) for _, y, sample_weight in blocks]
+    y, weights = ([part for part in side if part is not None] for side in zip(*sides, strict=True))
+    if not y:
+        raise DataError(f"{name}.score needs targets, and {blocks!r} has none; name them with target=..., or pass y.")
+    return np.concatenate(y), np.concatenate(weights) if weights else None
 
 
 def _refusing(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,11 +8,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mercer._types import CheckedRows, Matrix, Vector
+from mercer._types import AnyArray, CheckedRows, Matrix, Vector
 from mercer.engine import memory
 from mercer.engine.tiles import TILE
 from mercer.estimators.shared.expansion import KernelExpansion
-from mercer.estimators.shared.restricted_risk import keep_landmarks, solve_on_landmarks, task_of
+from mercer.estimators.shared.in_parts import PairTargets, PartTask, solve_in_parts
+from mercer.estimators.shared.labels import class_factors, encoded
+from mercer.estimators.shared.on_blocks import BlockFit
+from mercer.estimators.shared.on_dask import DaskFit
+from mercer.estimators.shared.restricted_risk import OnLandmarks, keep_landmarks, solve_on_landmarks, task_of
+from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
 from mercer.estimators.svm.class_rows import ClassRows
 from mercer.estimators.svm.one_vs_one import tally
 from mercer.gram.hold import capacity
@@ -59,9 +64,13 @@ class LandmarkPairs(KernelExpansion):
 
 
 class PairModel(Protocol):
-    """The interface of a classifier for :func:`fit_pairs_on_landmarks`."""
+    """The interface of a classifier for :func:`fit_pairs_on_landmarks` and :func:`fit_pairs_in_parts`."""
 
+    C: Any
+    class_weight: Any
     max_iter: Any
+    classes_: AnyArray
+    class_weight_: Vector
     shape_fit_: tuple[int, ...]
     n_iter_: Any
     certificates_: Any
@@ -71,6 +80,7 @@ class PairModel(Protocol):
     @property
     def _has_intercept(self) -> bool: ...
     def _bounds(self, data: ClassRows) -> Vector: ...
+    def _check_X(self, X: Any, *, reset: bool) -> Any: ...
 
 
 def fit_pairs_on_landmarks(model: PairModel, X: CheckedRows, data: ClassRows) -> None:
@@ -84,14 +94,42 @@ def fit_pairs_on_landmarks(model: PairModel, X: CheckedRows, data: ClassRows) ->
     for i, j in combinations(range(k), 2):
         rows = layout.rows((i, j))
         rows = rows[np.argsort(place[rows])]
-        # As in scikit-learn, positive stands for the second of two classes, and for the first of a pair of several.
-        signs = np.where(data.codes[rows] == (j if k == 2 else i), 1.0, -1.0)
+        signs = np.where(data.codes[rows] == _signed(i, j, k)[0], 1.0, -1.0)
         task = task_of(Hinge(), signs, bounds[rows], intercept=intercept)
         tasks.append(task if k == 2 else task.at(place[rows]))
     fitted = solve_on_landmarks(model, X, weight, tasks, intercept=intercept, passes=int(model.max_iter))
+    _keep(model, fitted, X.shape)
+
+
+def fit_pairs_in_parts(model: PairModel, started: BlockFit | DaskFit) -> None:
+    """The same for rows in parts: each pair passes over all of them, and has kernel values of its own."""
+    X, _, sample_weight = started.training()
+    X = model._check_X(X, reset=True)
+    present, totals = started.classes
+    classes, codes = encoded(type(model).__name__, present, np.arange(len(present)))
+    intercept, k = model._has_intercept, len(classes)
+    estimator: Any = model
+    fit_weighted_kernel(estimator, X, check_sample_weight(sample_weight, X), intercept=intercept)
+    # The sample need not have all classes.
+    model.classes_, model.class_weight_ = classes, class_factors(model.class_weight, classes, codes, totals)
+    costs = float(model.C) * model.class_weight_
+    criterion = task_of(Hinge(), np.ones(1), np.ones(1), intercept=intercept).criterion
+    pairs = [_signed(i, j, k) for i, j in combinations(range(k), 2)]
+    tasks = [PartTask(PairTargets(classes, costs, *pair), criterion) for pair in pairs]
+    fitted = solve_in_parts(model, started, X, tasks, intercept=intercept, passes=int(model.max_iter))
+    _keep(model, fitted, (started.n, *X.shape[1:]))
+
+
+def _signed(i: int, j: int, classes: int) -> tuple[int, int]:
+    """The positive class, as in scikit-learn the second of two and the first of a pair of several, and the negative."""
+    return (j, i) if classes == 2 else (i, j)
+
+
+def _keep(model: PairModel, fitted: OnLandmarks, shape: tuple[int, ...]) -> None:
+    """Set what was learned from rows of this shape."""
     keep_landmarks(model, fitted, OF_ALL_ROWS)
-    model.shape_fit_ = X.shape
-    model.certificates_ = Certificates.empty(len(tasks))
+    model.shape_fit_ = shape
+    model.certificates_ = Certificates.empty(len(fitted.certificates))
     for number, certificate in enumerate(fitted.certificates):
         model.certificates_.put(number, certificate)
     model.n_iter_ = model.certificates_.iterations.astype(np.int32)

@@ -23,6 +23,7 @@ from mercer.estimators.shared.along import fitted_alone
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.expansion import coef_of, feature_map_of, norm_of, of_support, precision_of
+from mercer.estimators.shared.in_parts import in_parts
 from mercer.estimators.shared.labels import check_labels, class_factors
 from mercer.estimators.shared.layout import laid_out_as
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_seed
@@ -224,6 +225,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         self.n_iter_ = self.certificates_.iterations.astype(np.int32)
         self.certificate_ = joined(self.certificates_, seconds, peak_bytes)
 
+    @in_parts
     def decision_function(self, X: RowsLike) -> Vector:
         """Return decision values.
 
@@ -244,6 +246,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         values = f.pair_values(gram)
         return -values[:, 0] if len(self.classes_) == 2 else values
 
+    @in_parts
     def predict(self, X: RowsLike) -> np.ndarray:
         """Return the class of each row.
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from mercer._errors import NumericalError
 from mercer._types import Matrix, Vector
-from mercer.solvers.restricted.passes import Part, StoredRows, Visit
+from mercer.solvers.restricted.passes import Part, Revise, StoredRows, Visit
+from mercer.solvers.restricted.revised import RevisedRows
 
 # The blocks from a number on, each as rows in memory for the time of its turn.
 Read = Callable[[int], Iterator[StoredRows]]
@@ -96,6 +97,12 @@ class BlockedRows:
             products, sums = products + found[0], sums + found[1]
             note(number, products, sums)
         return products, sums
+
+    def revised(
+        self, V: Matrix, revise: Revise, visit: Visit, widths: tuple[int, int]
+    ) -> tuple[RevisedRows, Matrix, Vector]:
+        """The rows with the targets ``revise(part, K[part] @ V)``, and what a sweep over these returns; one pass."""
+        return RevisedRows(self, ()).revised(V, revise, visit, widths)
 
     def single(self) -> BlockedRows:
         """The same rows with kernel values in float32."""

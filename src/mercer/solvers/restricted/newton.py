@@ -17,7 +17,7 @@ from mercer.engine.settings import current
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients
 from mercer.solvers.restricted import precondition
 from mercer.solvers.restricted.criteria import Criterion, Envelope
-from mercer.solvers.restricted.passes import Part, Passes, RowsWithState, in_single
+from mercer.solvers.restricted.passes import Part, Passes, RevisableRows, RowsWithState, in_single
 from mercer.solvers.restricted.whitening import Whitening
 from mercer.solvers.solution import Certificate, Solution, Status
 
@@ -131,7 +131,7 @@ class _Point:
             return np.hstack([above, below]), np.concatenate([[weights @ found.values, weights @ found.smooth], *sums])
 
         V, widths, rows = problem.white.coefficients(functions), (2 * k, 2 + 4 * k), problem.rows
-        if criterion is not None and isinstance(rows, RowsWithState):
+        if criterion is not None and isinstance(rows, RevisableRows):
             before = criterion
             rows, products, sums = rows.revised(
                 V, lambda part, F: before.revised(part.targets, F + offsets), visit, widths
@@ -326,7 +326,7 @@ class _Search:
         criterion = self.problem.criterion
         self.factor = None
         if not (
-            isinstance(self.problem.rows, RowsWithState) and isinstance(criterion, Envelope) and criterion.augments
+            isinstance(self.problem.rows, RevisableRows) and isinstance(criterion, Envelope) and criterion.augments
         ):
             # Without multipliers the envelope itself has to be close.
             self.problem = replace(self.problem, criterion=closer.closer() or closer)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from mercer._types import Matrix, Vector
-from mercer.solvers.restricted.passes import Part, StoredRows, Visit
+from mercer.solvers.restricted.passes import Part, Revise, StoredRows, Visit
+from mercer.solvers.restricted.revised import RevisedRows
 
 Sums = tuple[Matrix, Vector]
 
@@ -83,6 +84,12 @@ class PartitionedRows:
             sums = [self.cluster.merge(_add, sums[start : start + _FAN]) for start in range(0, len(sums), _FAN)]
         found: Sums = self.cluster.value(sums[0])
         return found
+
+    def revised(
+        self, V: Matrix, revise: Revise, visit: Visit, widths: tuple[int, int]
+    ) -> tuple[RevisedRows, Matrix, Vector]:
+        """The rows with the targets ``revise(part, K[part] @ V)``, and what a sweep over these returns; one pass."""
+        return RevisedRows(self, ()).revised(V, revise, visit, widths)
 
     def single(self) -> PartitionedRows:
         """The same rows with kernel values in float32."""

@@ -48,13 +48,18 @@ class Passes(Protocol):
 
 
 @runtime_checkable
-class RowsWithState(Passes, Protocol):
-    """Rows for which numbers are kept from pass to pass."""
+class RevisableRows(Passes, Protocol):
+    """Rows whose targets may change from pass to pass."""
 
     def revised(
         self, V: Matrix, revise: Revise, visit: Visit, widths: tuple[int, int]
-    ) -> tuple[RowsWithState, Matrix, Vector]:
+    ) -> tuple[RevisableRows, Matrix, Vector]:
         """The rows with the targets ``revise(part, K[part] @ V)``, and what a sweep over these returns; one pass."""
+
+
+@runtime_checkable
+class RowsWithState(RevisableRows, Protocol):
+    """Rows for which numbers are kept from pass to pass."""
 
     def marked(self, most: int) -> tuple[Matrix, Part] | None:
         """The rows that the last pass has marked: what ``sample`` returns; None if there are more than ``most``."""
