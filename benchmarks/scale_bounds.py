@@ -10,12 +10,14 @@ import numpy as np
 
 from harness import Row, in_turn
 from mercer import SVC, SVR, KernelLogisticRegression, KernelRidge, certify_landmarks
-from mercer.gram import Gram
+from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF, Matern
+from mercer.solvers.restricted.exact import RowSample, squares
 
 _ROWS, _PROBLEMS = 2000, 20
 _MANY = 20_000
 _MOST = 1.2
+_DRAWS, _CONFIDENCE = 200, 0.9
 _REGRESSORS = ("KernelRidge", "SVR")
 
 
@@ -110,4 +112,40 @@ def cost() -> list[Row]:
     return rows
 
 
-PARTS = {"bounds": bounds, "bounds_cost": cost}
+def _skewed(number: int, targets: int) -> tuple[Any, Any, Any]:
+    """K, coefficients of all rows and a function over landmarks, with noise or scales of targets that differ much."""
+    random = np.random.default_rng(number)
+    X = random.normal(size=(1000, [2, 4, 8][number % 3]))
+    Y = np.sin(2 * X @ random.normal(size=(X.shape[1], targets)))
+    Y += 0.1 * (random.standard_t(2.5, size=Y.shape) if number % 2 else random.normal(size=Y.shape))
+    Y *= 10.0 ** random.uniform(-2, 2, targets)
+    few = {"approximation": "nystroem", "n_landmarks": 100, "random_state": 0}
+    model = KernelRidge(0.1, kernel=RBF(1.5), **few).fit(X, Y)
+    near = model.predict(X).reshape(Y.shape)
+    return RBF(1.5)(X), (Y - near) / 0.1, near
+
+
+def intervals() -> list[Row]:
+    """In which share of samples all intervals of several targets hold."""
+    rows = []
+    for targets in (1, 5, 20):
+        problems = [_skewed(number, targets) for number in range(6)]
+        for size in (max(25, 2 * targets), 100, 400):
+            shares, wide = [], []
+            for K, C, near in problems:
+                products = K @ C
+                whole, gap, held = (C * products).sum(axis=0), (C * (products - near)).sum(axis=0), 0
+                for seed in range(_DRAWS):
+                    sample = RowSample(size, _CONFIDENCE, np.random.RandomState(seed))
+                    found = squares(PrecomputedGram(K), C, near, sample)
+                    held += bool(((found.low <= whole) & (whole <= found.high)).all())
+                    wide.append(float(np.median((found.high - found.low) / (2 * gap))))
+                shares.append(held / _DRAWS)
+            note = f"least {min(shares):.1%}, mean {np.mean(shares):.1%}; half width by the sum {np.median(wide):.2f}"
+            case = f"{targets} targets, {size} of 1,000 rows, 6 problems, {_DRAWS} samples each"
+            met = min(shares) >= _CONFIDENCE
+            rows.append(Row(case, "all pairs", None, None, f"{_CONFIDENCE:.0%} of the samples", met, note))
+    return rows
+
+
+PARTS = {"bounds": bounds, "bounds_cost": cost, "bounds_intervals": intervals}

@@ -13,7 +13,9 @@ import scipy.sparse as sp
 from mercer import SVC, SVR, KernelLogisticRegression, KernelPCA, KernelRidge, certify, certify_landmarks, config
 from mercer._errors import DataError, MemoryBudgetError, ParameterError
 from mercer.certification import LandmarkCertificate
+from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF, Linear, Matern, Spectrum
+from mercer.solvers.restricted.exact import RowSample, squares
 from mercer.solvers.solution import Status
 
 RNG = np.random.default_rng(0)
@@ -245,6 +247,34 @@ def test_bounds_of_several_pairs_of_classes_hold_together() -> None:
     assert short <= 3
 
 
+def covered(targets: int, rows: int, draws: int) -> float:
+    """In which share of draws all intervals of skewed targets hold, for a confidence of 90 %."""
+    random = np.random.default_rng(1)
+    points = random.normal(size=(400, 4))
+    Y = np.sin(2 * points @ random.normal(size=(4, targets))) + 0.1 * random.standard_t(2.5, size=(400, targets))
+    Y *= 10.0 ** random.uniform(-2, 2, targets)
+    model = ridge(n_landmarks=30).fit(points, Y)
+    near = model.predict(points).reshape(400, targets)
+    C, K = (Y - near) / 0.1, RBF(1.5)(points)
+    exact, held = (C * (K @ C)).sum(axis=0), 0
+    for seed in range(draws):
+        found = squares(PrecomputedGram(K), C, near, RowSample(rows, 0.9, np.random.RandomState(seed)))
+        held += bool(((found.low <= exact) & (exact <= found.high)).all())
+    return held / draws
+
+
+def test_intervals_of_many_targets_hold_together() -> None:
+    # Student's alone hold in 62 %.
+    assert covered(20, 40, 100) >= 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("targets", [1, 5, 20])
+def test_intervals_hold_as_often_as_they_state(targets: int) -> None:
+    for rows in (25, 100, 200):
+        assert covered(targets, max(rows, 2 * targets), 200) >= 0.9
+
+
 def test_other_kinds_of_rows() -> None:
     words = ["".join(RNG.choice(list("acgt"), 10)) for _ in range(60)]
     y = np.array([word.count("ac") for word in words], dtype=float)
@@ -362,6 +392,18 @@ def test_other_classes_than_those_of_the_fit_are_refused(kind: Any) -> None:
         certify_landmarks(model, X, LABELS)
     with pytest.raises(DataError, match="199 labels"):
         certify_landmarks(model, X, LABELS[1:])
+
+
+def test_too_few_rows_for_all_targets_are_refused() -> None:
+    many = RNG.normal(size=(200, 20))
+    model = ridge().fit(X, many)
+    with pytest.raises(ParameterError, match="intervals of 20 targets hold together from 40 rows on"):
+        certify_landmarks(model, X, many, n_rows=39)
+    assert certify_landmarks(model, X, many, n_rows=40).status is Status.probable
+    classes = KernelLogisticRegression(kernel=RBF(1.5), approximation="nystroem", n_landmarks=20, random_state=0)
+    labels = np.arange(200) % 6
+    with pytest.raises(ParameterError, match="intervals of 6 functions hold together from 12 rows on"):
+        certify_landmarks(classes.fit(X, labels), X, labels, n_rows=10)
 
 
 def test_labels_and_offsets() -> None:

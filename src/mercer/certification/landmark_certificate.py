@@ -28,7 +28,7 @@ class LandmarkCertificate(Certificate):
         rows it is a confidence interval, and ``gap`` is its upper end.
     confidence : float
         With which all bounds hold together, those of every target, function and pair of classes: 1 if all pairs of
-        rows were evaluated, else that of intervals of Student, which hold less often for few rows and many targets.
+        rows were evaluated, else that of the intervals from a sample.
     rows_error : float
         A bound of the root mean square, weighted as in the fit, of the differences of both functions at the training
         rows, the largest one of several targets; infinite where none is known.

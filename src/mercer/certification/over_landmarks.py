@@ -34,6 +34,8 @@ from mercer.solvers.solution import Status
 
 # An interval from fewer rows says nothing.
 _FEWEST = 10
+# So many rows for each of several intervals from the same rows: from fewer they hold together less often than stated.
+_EACH = 2
 
 
 def certify_landmarks(
@@ -64,12 +66,12 @@ def certify_landmarks(
     sample_weight : array-like of shape (n,), optional
         The weights of the fit.
     n_rows : int, optional
-        Of how many rows, drawn at random, the pairs with all others are evaluated; at least 10. The dual objective is
-        then estimated, and the status is ``probable``. None for all rows.
+        Of how many rows, drawn at random, the pairs with all others are evaluated; at least 10, and 2 for each target
+        or class. The dual objective is then estimated, and the status is ``probable``. None for all rows.
     confidence : float, default=0.95
         With ``n_rows``: that of the interval of the gap, and of all bounds together: the interval of each of p targets,
-        functions or pairs of classes has the confidence ``1 - (1 - confidence) / p``. They are intervals of Student,
-        which hold less often for few rows and many targets.
+        functions or pairs of classes has the confidence ``1 - (1 - confidence) / p``. To an interval of Student comes
+        a share of the largest deviation of a row, which falls as ``1 / n_rows``.
     random_state : int, RandomState or None, default=0
         With ``n_rows``: the seed.
 
@@ -154,6 +156,16 @@ def _sample(n_rows: Any, confidence: Any, random_state: Any) -> RowSample | None
     return RowSample(count, float(confidence), generator(random_state))
 
 
+def _require_rows(sample: RowSample | None, functions: int, n: int, name: str) -> None:
+    """Raise if a sample of n rows is too small for the intervals of several functions."""
+    least = _EACH * functions
+    if sample is not None and sample.rows < min(least, n):
+        raise ParameterError(
+            f"n_rows is {sample.rows}, but intervals of {functions} {name} hold together from {least} rows on, and "
+            "from fewer they would be too short. Pass a larger n_rows, or None for all rows."
+        )
+
+
 def _ridge(
     model: Any, part: Any, checked: Any, y: Any, weight: Vector, used: Positions, sample: RowSample | None
 ) -> Finding:
@@ -164,6 +176,7 @@ def _ridge(
         raise DataError(
             f"y has {targets.shape[1]} targets, but the fit had {coefficients.shape[1]}; pass the targets of the fit."
         )
+    _require_rows(sample, targets.shape[1], len(targets), "targets")
     state = RowsOfFit(model, part, model.X_fit_, coefficients, sample)
     alphas = np.broadcast_to(np.asarray(model.alpha_, dtype=np.float64), targets.shape[1])
     return of_ridge(state, targets, weight, alphas)
@@ -173,6 +186,7 @@ def _logistic(
     model: Any, part: Any, checked: Any, y: Any, weight: Vector, used: Positions, sample: RowSample | None
 ) -> Finding:
     codes = codes_of(model, check_labels(type(model).__name__, y, checked.shape[0]), used)
+    _require_rows(sample, len(model.dual_coef_), len(codes), "functions")
     state = RowsOfFit(model, part, model.X_fit_, np.ascontiguousarray(model.dual_coef_.T), sample)
     cost = float(model.C) * weight * model.class_weight_[codes]
     counts = cost > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,9 +62,11 @@ def squares(gram: GramMatrix, C: Matrix, near: Matrix, sample: RowSample | None 
 
     .. math:: c^\top K c = c^\top f + \sum_i c_i\, (K c - f)_i
 
-    is estimated with the mean of :math:`c_i (K c - f)_i / p_i` for the second sum, and an interval of Student; all k
-    together have the confidence of the sample, and each a higher one. If f is near ``K c`` away from row i, this is
-    nearly the same for all rows with chances in proportion to :math:`c_i^2`.
+    is estimated with the mean of :math:`z_i = c_i (K c - f)_i / p_i` for the second sum. Its interval is that of
+    Student with a share :math:`\delta` of errors, and :math:`\log(2 / \delta) \max_i |z_i - \bar z| / r` to each side,
+    as in Bernstein's inequality, since few rows of a skewed distribution show neither its mean nor its variance. All k
+    together have the confidence of the sample, and each a higher one. If f is near ``K c`` away from row i, z is nearly
+    the same for all rows with chances in proportion to :math:`c_i^2`; those of several columns are averages.
 
     Parameters
     ----------
@@ -90,15 +93,19 @@ def squares(gram: GramMatrix, C: Matrix, near: Matrix, sample: RowSample | None 
     if sample is None or sample.rows >= n:
         whole = np.maximum((C * np.asarray(gram @ C)).sum(axis=0), 0.0)
         return Squares(whole, whole, n)
-    r, squared = sample.rows, (C**2).sum(axis=1)
-    total = float(squared.sum())
-    chances = np.full(n, 1.0 / n) if not total > 0 else (1 - _UNIFORM) * squared / total + _UNIFORM / n
+    r, squared = sample.rows, C**2
+    totals = squared.sum(axis=0)
+    # Each column has the same part, whatever its scale.
+    shares = np.divide(squared, totals, out=np.full_like(squared, 1.0 / n), where=totals > 0)
+    chances = (1 - _UNIFORM) * shares.mean(axis=1) + _UNIFORM / n
     chosen, again = np.unique(sample.random.choice(n, r, p=chances / chances.sum()), return_inverse=True)
     products = np.asarray(gram.restrict(chosen, None) @ C) - near[chosen]
     terms = (C[chosen] * products / chances[chosen, None])[again]
-    middle = (C * near).sum(axis=0) + terms.mean(axis=0)
-    quantile = float(stdtrit(r - 1, 0.5 + sample.shared(max(C.shape[1], 1)).confidence / 2))
-    reach = quantile * terms.std(axis=0, ddof=1) / np.sqrt(r)
+    mean = terms.mean(axis=0)
+    error = 1.0 - sample.shared(max(C.shape[1], 1)).confidence
+    student = float(stdtrit(r - 1, 1.0 - error / 2)) * terms.std(axis=0, ddof=1) / np.sqrt(r)
+    reach = student + math.log(2.0 / error) * np.abs(terms - mean).max(axis=0) / r
+    middle = (C * near).sum(axis=0) + mean
     return Squares(np.maximum(middle - reach, 0.0), np.maximum(middle + reach, 0.0), len(chosen))
 
 
