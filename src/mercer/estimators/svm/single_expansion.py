@@ -48,13 +48,15 @@ from mercer.solvers.svm.warm_starts import WarmStarts, feasible, outward
 
 # A fit with a gap of this share of its objective is not one to the optimum.
 _FAR = 0.1
+# Targets whose median is so many times their spread are centred: gradients in float32 would lose their digits.
+_OFF_CENTRE = 10.0
 
 
 @dataclass(frozen=True, eq=False)
 class Learned:
     """The result of a fit for all rows, also those of weight 0: ``weights`` beta and ``residual`` ``y - f``, (n,).
 
-    ``offsets`` are the multipliers of the equality constraints, and ``gram`` is K of all rows.
+    ``offsets`` are the multipliers of the equality constraints, for centred targets, and ``gram`` is K of all rows.
     """
 
     weights: Vector
@@ -179,7 +181,8 @@ class SingleExpansion(KernelEstimator, ABC):
         verdict = warm_starts.convex if warm_starts else None
         convex = self._is_convex(gram, rows, X.dtype, intercept=intercept) if verdict is None else verdict
         with memory.track() as account:
-            problem = self._problem(gram, targets[rows], counted, convex)
+            centre = centre_of(targets[used]) if intercept else 0.0
+            problem = self._problem(gram, targets[rows] - centre, counted, convex)
             if last is not None:
                 last = last[used] if copies is None else copies.summed(last[used])
             start = Start(None if last is None else feasible(last, problem))
@@ -197,12 +200,13 @@ class SingleExpansion(KernelEstimator, ABC):
             bound = self._bound(weight[used])
             beta, gradient = copies.share(beta, -bound, bound), gradient[copies.owner]
         weights[used] = beta
-        self._keep(X, weights, offset)
+        self._keep(X, weights, offset + centre)
         residual = np.empty(X.shape[0])
         residual[used] = gradient - offset
         idle = np.flatnonzero(weight == 0)
         if len(idle):
-            residual[idle] = targets[idle] - whole.restrict(idle, self.support_) @ weights[self.support_] - offset
+            values = whole.restrict(idle, self.support_) @ weights[self.support_]
+            residual[idle] = targets[idle] - centre - values - offset
         self.n_iter_ = solution.certificate.iterations
         self.certificate_ = replace(
             solution.certificate, seconds=time.perf_counter() - start_time, peak_bytes=account.peak
@@ -270,6 +274,20 @@ class TubeModel(Protocol):
     roles_: NDArray[np.str_]
 
     def _bound(self, weight: Vector) -> Vector: ...
+
+
+def centre_of(targets: Vector) -> float:
+    """Return what targets are lessened by before a solve with an offset, which then takes it up: 0 unless they need it.
+
+    Repeated rows do not change it.
+
+    Examples
+    --------
+    >>> centre_of(np.array([0.0, 1.0, 2.0])), centre_of(np.array([1e7, 1e7 + 1, 1e7 + 2]))
+    (0.0, 10000001.0)
+    """
+    low, median, high = (float(value) for value in np.percentile(np.unique(targets), (25.0, 50.0, 75.0)))
+    return median if abs(median) > _OFF_CENTRE * (high - low) else 0.0
 
 
 def check_cost(model: TubeModel, or_word: str = "") -> None:

@@ -8,9 +8,11 @@ Source: Mehrotra (1992), "On the implementation of a primal-dual interior point 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from mercer._types import Array, Vector
@@ -21,7 +23,6 @@ _GAP = 1e-12
 _INSIDE = 0.995
 
 
-@np.errstate(all="ignore")
 def interior_point(K: Array, linear: Vector, lower: Vector, upper: Vector, A: Vector, totals: Vector) -> Vector:
     """Return a near-optimal ``beta`` (n,) of ``min beta'K beta / 2 - linear'beta``, ``A'beta = totals``, in its box.
 
@@ -30,25 +31,130 @@ def interior_point(K: Array, linear: Vector, lower: Vector, upper: Vector, A: Ve
     point that was finite.
     """
     K = np.asarray(K, dtype=np.float64)
+    end = _iterate(_Quadratic(K), linear, lower, upper, A, totals)
+    return _on_bounds(end.weights, end.at_lower, end.at_upper, lower, upper, A, totals)
+
+
+def interior_point_in_tube(
+    K: Array, linear: Vector, tube: float, lower: Vector, upper: Vector, A: Vector, totals: Vector
+) -> Vector:
+    """The same for ``min beta'K beta / 2 - linear'beta + tube |beta|``, with ``lower < 0 < upper``.
+
+    Each weight is the difference of two that are not negative, whose systems are solved by one factor of size n.
+    """
+    K, n = np.asarray(K, dtype=np.float64), len(linear)
+    slope, width = np.concatenate([linear - tube, -linear - tube]), np.concatenate([upper, -lower])
+    end = _iterate(_Doubled(K), slope, np.zeros(2 * n), width, np.concatenate([A, -A]), totals)
+    beta = end.weights[:n] - end.weights[n:]
+    at_zero, positive = end.at_lower[:n] & end.at_lower[n:], beta > 0
+    beta[at_zero] = 0.0
+    at_lower, at_upper = at_zero | (end.at_upper[n:] & ~positive), end.at_upper[:n] & positive
+    # A weight keeps its sign, so one of its bounds is zero.
+    least, most = np.where(positive | at_zero, 0.0, lower), np.where(positive, upper, 0.0)
+    return _on_bounds(beta, at_lower, at_upper, least, most, A, totals)
+
+
+@dataclass(frozen=True)
+class _Quadratic:
+    """The quadratic term ``z'K z / 2``."""
+
+    K: Array
+
+    def product(self, z: Vector) -> Vector:
+        """``K z``."""
+        return np.asarray(self.K @ z)
+
+    def factor(self, diagonal: Vector) -> _Factor | None:
+        """Factor ``K + diag(diagonal)``; None if that breaks down."""
+        chol = _cholesky(self.K, diagonal)
+        return None if chol is None else _Factor(chol)
+
+
+@dataclass(frozen=True)
+class _Doubled:
+    """The quadratic term ``(p - q)'K (p - q) / 2`` of ``z = (p, q)``."""
+
+    K: Array
+
+    def product(self, z: Vector) -> Vector:
+        """Return the gradient."""
+        n = len(self.K)
+        half = self.K @ (z[:n] - z[n:])
+        return np.concatenate([half, -half])
+
+    def factor(self, diagonal: Vector) -> _DoubledFactor | None:
+        """Factor ``[[K, -K], [-K, K]] + diag(diagonal)``; None if that breaks down."""
+        n = len(self.K)
+        harmonic = 1.0 / (1.0 / diagonal[:n] + 1.0 / diagonal[n:])
+        chol = _cholesky(self.K, harmonic)
+        return None if chol is None else _DoubledFactor(chol, self.K, diagonal, harmonic)
+
+
+@dataclass(frozen=True)
+class _Factor:
+    chol: tuple[Array, bool]
+
+    def solve(self, columns: Vector) -> Vector:
+        return np.asarray(cho_solve(self.chol, columns, check_finite=False), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _DoubledFactor:
+    r"""The solution by elimination.
+
+    With ``d = p - q`` the system is ``D_p p = r_p - K d``, ``D_q q = r_q + K d``, so that
+    ``(K + E) d = E (r_p / D_p - r_q / D_q)`` with ``1 / E = 1 / D_p + 1 / D_q``.
+    """
+
+    chol: tuple[Array, bool]
+    K: Array
+    diagonal: Vector
+    harmonic: Vector
+
+    def solve(self, columns: Vector) -> Vector:
+        n, D = len(self.K), self.diagonal[:, None]
+        alone = columns / D
+        apart = self.harmonic[:, None] * (alone[:n] - alone[n:])
+        d = np.asarray(cho_solve(self.chol, apart, check_finite=False), dtype=np.float64)
+        product = np.asarray(self.K @ d, dtype=np.float64)
+        p, q = alone[:n] - product / D[:n], alone[n:] + product / D[n:]
+        # Of the two the one with the larger diagonal, which is next to zero, keeps its digits in the division.
+        clear = D[:n] > D[n:]
+        return np.concatenate([np.where(clear, p, d + q), np.where(clear, p - d, q)])
+
+
+class _End(NamedTuple):
+    """The last point, and which weights are next to their bounds."""
+
+    weights: Vector
+    at_lower: NDArray[np.bool_]
+    at_upper: NDArray[np.bool_]
+
+
+@np.errstate(all="ignore")
+def _iterate(
+    quadratic: _Quadratic | _Doubled, linear: Vector, lower: Vector, upper: Vector, A: Vector, totals: Vector
+) -> _End:
+    """Take predictor and corrector steps from the middle of the box."""
     n = len(linear)
     width = upper - lower
     beta = 0.5 * (lower + upper)
     shares = A * width[:, None]
-    beta += shares @ ((totals - A.T @ beta) / shares.sum(axis=0)) * 0.5
+    beta += shares @ ((totals - A.T @ beta) / np.abs(shares).sum(axis=0)) * 0.5
     below, above = np.ones(n), np.ones(n)
     offset = np.zeros(len(totals))
     # The distances to the bounds are variables of their own: next to a bound, a difference has no digits left.
     t, v = beta - lower, upper - beta
     for _ in range(_MOST):
         gap = float(below @ t + above @ v)
-        product = K @ beta
+        product = quadratic.product(beta)
         residual = product - linear + A @ offset - below + above
         missing = totals - A.T @ beta
         size = max(abs(linear @ beta), abs(beta @ product))
         astray = np.abs(missing).max(initial=0.0)
         if gap <= _GAP * size and np.abs(residual).max() <= 1e-9 and astray <= _GAP * width.sum():
             break
-        factor = _factor(K, below / t + above / v)
+        factor = quadratic.factor(below / t + above / v)
         if factor is None:
             break
         slacks = _Slacks(t, v, below, above)
@@ -62,11 +168,10 @@ def interior_point(K: Array, linear: Vector, lower: Vector, upper: Vector, A: Ve
             break
         beta, t, v = beta + length * d[0], t + length * d[0], v - length * d[0]
         below, above, offset = below + length * d[1], above + length * d[2], offset + length * d[3]
-    at_lower, at_upper = t / width < 1e-3 * below, v / width < 1e-3 * above
-    return _on_bounds(beta, at_lower, at_upper, lower, upper, A, totals)
+    return _End(beta, t / width < 1e-3 * below, v / width < 1e-3 * above)
 
 
-def _factor(K: Array, diagonal: Vector) -> tuple[Array, bool] | None:
+def _cholesky(K: Array, diagonal: Vector) -> tuple[Array, bool] | None:
     A = K.copy()
     A.flat[:: len(A) + 1] += diagonal + 1e-13 * np.abs(K.diagonal()).max()
     try:
@@ -85,7 +190,7 @@ class _Slacks(NamedTuple):
 
 
 def _step(
-    factor: tuple[Array, bool],
+    factor: _Factor | _DoubledFactor,
     A: Vector,
     slacks: _Slacks,
     residuals: tuple[Vector, Vector],
@@ -99,7 +204,7 @@ def _step(
     (t, v, below, above), (residual, missing) = slacks, residuals
     from_below = (center - corrections[0]) / t - below
     from_above = (center - corrections[1]) / v - above
-    solved = cho_solve(factor, np.column_stack([from_below - from_above - residual, A]), check_finite=False)
+    solved = factor.solve(np.column_stack([from_below - from_above - residual, A]))
     change, columns = solved[:, 0], solved[:, 1:]
     sums = A.T @ columns
     if not np.isfinite(sums).all():
@@ -117,6 +222,7 @@ def _length(slacks: _Slacks, d: tuple[Vector, Vector, Vector, Vector]) -> float:
     return min(1.0, float((-values[falling] / changes[falling]).min(initial=np.inf)))
 
 
+@np.errstate(all="ignore")
 def _on_bounds(
     beta: Vector, at_lower: np.ndarray, at_upper: np.ndarray, lower: Vector, upper: Vector, A: Vector, totals: Vector
 ) -> Vector:

@@ -12,7 +12,7 @@ from mercer.engine.tiles import spans
 from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.svm.block import Block, Rounding, Stall, padded, resolves
 from mercer.solvers.svm.free_set import newton_change, solution_by_free_sets
-from mercer.solvers.svm.interior import interior_point
+from mercer.solvers.svm.interior import interior_point, interior_point_in_tube
 from mercer.solvers.svm.iterate import Iterate
 
 # Steps for each row before Newton steps are tried.
@@ -25,6 +25,8 @@ _NEWTON_ROWS = 512
 CRAWL = 100
 # After the interior point method the violation has so many steps for each row to fall to this part of its least.
 _LAST, _LESS = 1000, 0.9
+# In all it has this many times as many: where rounding is above the tolerance, the violation may fall without end.
+_LAST_IN_ALL = 4
 
 
 def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None:
@@ -34,7 +36,7 @@ def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None
     point method (in float64; in float32 the point is left to a solve in float64). Next to rounding the violation goes
     up and down from round to round: where rounding ends the solve, the point of least violation is the answer. Columns
     of very different scales can make pairs crawl without end next to rounding, each round with a gain of the objective:
-    after the interior point method, only steps that lessen the violation go on.
+    after the interior point method, only steps that lessen the violation go on, and these not without end.
     """
     on_square(square_of(K, point), point, tol, max_iter)
 
@@ -53,7 +55,7 @@ def on_square(square: Array, point: Iterate, tol: float, max_iter: int, n_jobs: 
     K = square[: len(point.beta), : len(point.beta)]
     block, stall = Block(len(K), K.dtype), Stall(K.dtype)
     diagonal = K.diagonal().copy()
-    crawls, last, aim = point.steps + CRAWL * len(K), np.inf, -np.inf
+    crawls, last, end, aim = point.steps + CRAWL * len(K), np.inf, np.inf, -np.inf
     least, best = np.inf, (point.beta, point.F)
     # With two sums gradients are large beside their differences: the rounding is that of all weights.
     begin = point.beta if point.groups is None else None
@@ -72,12 +74,13 @@ def on_square(square: Array, point: Iterate, tol: float, max_iter: int, n_jobs: 
                 return
             interior_round(K, point)
             crawls, last, aim = max_iter, point.steps + _LAST * len(K), _LESS * least
+            end = point.steps + _LAST_IN_ALL * _LAST * len(K)
         violation = point.violation()
         if violation < aim:
             last, aim = point.steps + _LAST * len(K), _LESS * violation
         if violation < least:
             least, best = violation, (point.beta.copy(), point.F.copy())
-        if stall.reached(point.dual(), violation, Rounding.of(diagonal, point)) or point.steps >= last:
+        if stall.reached(point.dual(), violation, Rounding.of(diagonal, point)) or point.steps >= min(last, end):
             point.beta, point.F = best
             return
 
@@ -111,8 +114,8 @@ def newton_round(K: Array, point: Iterate) -> None:
 def interior_round(K: Array, point: Iterate, *, free_sets_only: bool = False) -> bool:
     """Use the answer of a method for all weights at once if it is better; return whether it is.
 
-    Sets of free weights come first, and the interior point method where they do not settle. With a tube, weights that
-    are not zero keep their signs, on which the objective is smooth, and the others stay.
+    Sets of free weights come first, and the interior point method where they do not settle. With a tube, the sets are
+    among the weights that are not zero, which keep their signs there: on these the objective is smooth.
     """
     rows = np.flatnonzero(point.beta) if point.tube else np.arange(len(point.beta))
     if not len(rows):
@@ -124,6 +127,8 @@ def interior_round(K: Array, point: Iterate, *, free_sets_only: bool = False) ->
     lower, upper = np.where(sign > 0, 0.0, point.lower[rows]), np.where(sign < 0, 0.0, point.upper[rows])
     after = solution_by_free_sets(block, linear, before, lower, upper, A)
     if after is None and not free_sets_only:
+        if point.tube:
+            return _interior_round_in_tube(np.asarray(K, dtype=np.float64), point)
         after = interior_point(block, linear, lower, upper, A, A.T @ before)
     point.steps += 1
     if after is None:
@@ -134,3 +139,18 @@ def interior_round(K: Array, point: Iterate, *, free_sets_only: bool = False) ->
         point.beta[rows] = after
         subtract_rows(point.F, K, rows, change)
     return bool(better)
+
+
+def _interior_round_in_tube(K: Array, point: Iterate) -> bool:
+    """The interior point method with a tube, in which weights may become zero, leave zero, and change their sign."""
+    A, before = point.membership(), point.beta
+    # Not from the gradient, in which the rounding of all steps has added up.
+    linear = point.linear if point.origin is None else point.linear + K @ point.origin
+    after = interior_point_in_tube(K, linear, point.tube, point.lower, point.upper, A, A.T @ before)
+    point.steps += 1
+    change = after - before
+    more = float(np.abs(after).sum() - np.abs(before).sum())
+    gain = change @ point.F - 0.5 * (change @ K @ change) - point.tube * more
+    if gain > 0:
+        point.beta, point.F = after, linear - K @ after
+    return bool(gain > 0)
