@@ -142,7 +142,7 @@ def test_the_stand_ins_serve_where_a_name_is_gone(monkeypatch: pytest.MonkeyPatc
     assert _sklearn._scikit_learns("_check_y", _sklearn._own_check_y) is _sklearn._own_check_y
 
 
-@pytest.mark.parametrize("room", ["certification", "selection"])
+@pytest.mark.parametrize("room", ["certification", "plotting", "selection"])
 def test_rooms_above_the_estimators_call_their_public_methods_only(room: str) -> None:
     uses = []
     for path in (Path(mercer.__file__).parent / room).rglob("*.py"):

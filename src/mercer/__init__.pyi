@@ -8,6 +8,7 @@ from mercer import kernels as kernels
 from mercer import losses as losses
 from mercer import maps as maps
 from mercer import persistence as persistence
+from mercer import plotting as plotting
 from mercer import priors as priors
 from mercer import selection as selection
 from mercer import solvers as solvers

@@ -1,0 +1,124 @@
+"""Draw every display of ``mercer.plotting`` on generated data into a folder: ``python examples/pictures.py FOLDER``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+
+from mercer import (
+    SVC,
+    SVR,
+    GaussianProcessRegressor,
+    KernelOrdinalRegression,
+    KernelQuantileRegression,
+    OneClassSVM,
+    plotting,
+)
+from mercer.kernels import RBF
+
+
+def rings(n: int = 150) -> tuple[Any, Any]:
+    """Return rows on two noisy rings, and which of them each is on."""
+    rng = np.random.default_rng(0)
+    angle, outer = rng.uniform(0, 2 * np.pi, n), np.arange(n) % 2
+    radius = 1.0 + outer + 0.25 * rng.normal(size=n)
+    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)]), np.array(["inner", "outer"])[outer]
+
+
+def blobs(n: int = 150) -> tuple[Any, Any]:
+    """Return rows about three points, and their classes."""
+    rng = np.random.default_rng(1)
+    code = np.arange(n) % 3
+    centres = np.array([[-1.2, 0.0], [1.2, 0.0], [0.0, 1.8]])
+    return centres[code] + 0.65 * rng.normal(size=(n, 2)), np.array(["ash", "elm", "oak"])[code]
+
+
+def wave(n: int = 60) -> tuple[Any, Any]:
+    """Return a noisy wave."""
+    rng = np.random.default_rng(2)
+    x = np.sort(rng.uniform(0, 6, n))
+    return x[:, None], np.sin(1.5 * x) + 0.2 * rng.normal(size=n)
+
+
+def boundary() -> Any:
+    X, y = rings()
+    return plotting.BoundaryDisplay.from_estimator(SVC(C=2.0).fit(X, y), X, y)
+
+
+def boundary_of_three_classes() -> Any:
+    X, y = blobs()
+    return plotting.BoundaryDisplay.from_estimator(SVC().fit(X, y), X, y)
+
+
+def boundary_of_ordered_classes() -> Any:
+    X, _ = blobs()
+    grades = np.array(["low", "middle", "high"])[np.digitize(X[:, 1], [0.0, 1.5])]
+    model = KernelOrdinalRegression(C=10.0, classes=["low", "middle", "high"]).fit(X, grades)
+    return plotting.BoundaryDisplay.from_estimator(model, X, grades)
+
+
+def boundary_of_one_class() -> Any:
+    X, _ = blobs()
+    return plotting.BoundaryDisplay.from_estimator(OneClassSVM(nu=0.15).fit(X), X)
+
+
+def boundary_of_one_feature() -> Any:
+    X, y = rings()
+    distance = np.hypot(*X.T)[:, None]
+    return plotting.BoundaryDisplay.from_estimator(SVC().fit(distance, y), distance, y)
+
+
+def prior() -> Any:
+    X, _ = wave()
+    return plotting.ProcessDisplay.from_estimator(GaussianProcessRegressor(1.0 * RBF(1.0), noise=0.04), X)
+
+
+def posterior() -> Any:
+    X, y = wave(15)
+    model = GaussianProcessRegressor(1.0 * RBF(1.0), noise=0.04).fit(X, y)
+    return plotting.ProcessDisplay.from_estimator(model, X, y)
+
+
+def quantiles() -> Any:
+    X, y = wave()
+    model = KernelQuantileRegression([0.1, 0.5, 0.9], C=10.0).fit(X, y)
+    return plotting.ProcessDisplay.from_estimator(model, X, y)
+
+
+def tube() -> Any:
+    X, y = wave()
+    return plotting.TubeDisplay.from_estimator(SVR(C=10.0, epsilon=0.25).fit(X, y), X, y)
+
+
+PICTURES: tuple[Callable[[], Any], ...] = (
+    boundary,
+    boundary_of_three_classes,
+    boundary_of_ordered_classes,
+    boundary_of_one_class,
+    boundary_of_one_feature,
+    prior,
+    posterior,
+    quantiles,
+    tube,
+)
+
+
+def main(folder: Path) -> None:
+    """Write one PNG for each picture."""
+    # No window, also where there could be one.
+    matplotlib.use("Agg")
+    folder.mkdir(parents=True, exist_ok=True)
+    for make in PICTURES:
+        display = make().plot()
+        display.figure_.savefig(folder / f"{make.__name__}.png", dpi=110)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python examples/pictures.py FOLDER")
+    main(Path(sys.argv[1]))

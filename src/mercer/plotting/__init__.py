@@ -1,0 +1,12 @@
+"""Pictures of data, kernels and fits, in the convention of scikit-learn's displays.
+
+A display holds numbers. A class method (``from_estimator``, ``from_kernel``, ...) computes them, ``plot(ax=None)``
+draws them, keeps the axes and all that it drew as attributes, and returns the display, and ``frame()`` returns them as
+a pandas DataFrame. Only ``plot`` needs matplotlib (``pip install 'mercer[plots]'``), and no window is opened.
+"""
+
+from mercer.plotting.boundary import BoundaryDisplay
+from mercer.plotting.process import ProcessDisplay
+from mercer.plotting.tube import TubeDisplay
+
+__all__ = ["BoundaryDisplay", "ProcessDisplay", "TubeDisplay"]
