@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +135,29 @@ class DegenerateKernelWarning(MercerWarning):
     """On these rows a kernel is 0 between different rows, or the same for all of them."""
 
 
+_Waiting = dict[tuple[type[Warning], str], str]
+_waiting: ContextVar[_Waiting | None] = ContextVar("waiting", default=None)
+
+
+@contextmanager
+def latest_warnings() -> Iterator[None]:
+    """Warn at the end of the block, and of warnings that differ in numbers alone, as in several fits, of the last."""
+    waiting: _Waiting = {}
+    token = _waiting.set(waiting)
+    try:
+        yield
+    finally:
+        _waiting.reset(token)
+    for (category, _), message in waiting.items():
+        warn_user(message, category)
+
+
 def warn_user(message: str, category: type[Warning]) -> None:
     """Warn in the name of the line outside this package that the call came from."""
+    waiting = _waiting.get()
+    if waiting is not None:
+        waiting[category, re.sub(r"[\d.]+(e[+-]?\d+)?", "", message)] = message
+        return
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and Path(frame.f_code.co_filename).is_relative_to(_PACKAGE):
         frame, level = frame.f_back, level + 1

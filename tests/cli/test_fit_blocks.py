@@ -243,8 +243,29 @@ def test_a_checkpoint_of_another_fit(capsys: pytest.CaptureFixture[str], monkeyp
     assert code == 2 and "the checkpoint of another fit" in refusal(err)
 
 
+def test_the_number_of_landmarks_is_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["-t", "heat", "--drop", "warm", "--approximation", "nystroem", "--landmarks", "auto"]
+    options += ["--set", "gamma=0.3", "--set", "alpha=0.1", "-o", "auto.mercer"]
+    report = report_of(capsys, "fit", "rows", *options)
+    found = report["landmarks"]
+    assert found["tried"][0] == 100 and found["ending"] in ("no gain", "all rows")
+    assert found["number"] == len(mercer.load("auto.mercer").estimator_.X_fit_) and len(found["losses"]) > 1
+    assert report["parameters"]["n_landmarks"] == "auto" and report["scores"]["KernelRidge"]["r2"] > 0.9
+    # A table in one file, and words.
+    table(1).to_csv("one.csv", index=False)
+    code, out, _ = run(capsys, "fit", "one.csv", *options, "--dry-run")
+    assert code == 0 and "auto chooses the number of landmarks; these figures are those of 1,000" in " ".join(
+        out.split()
+    )
+    code, out, _ = run(capsys, "fit", "one.csv", *options)
+    assert code == 0 and "held-out loss" in out and "chosen" in out
+
+
 WRONG: dict[str, tuple[list[str], str]] = {
     "landmarks alone": (["rows/0.parquet", "--landmarks", "9"], "--landmarks is for fits over landmarks"),
+    "landmarks in words": (["rows", "--approximation", "nystroem", "--landmarks", "many"], "or auto, but is 'many'"),
+    "no landmarks": (["rows", "--approximation", "nystroem", "--landmarks", "0"], "at least 1, or auto"),
+    "several fits": (["rows", *FIT[:2], "--landmarks", "auto", "--checkpoint", "a"], "--checkpoint keeps one fit"),
     "a checkpoint alone": (["rows/0.parquet", "--checkpoint", "a"], "--checkpoint is for fits over landmarks"),
     "a pattern alone": (["rows/*.parquet"], "add --approximation nystroem"),
     "no files": (["rows/*.csv", *FIT], "rows/*.csv"),

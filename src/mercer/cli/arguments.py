@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mercer.cli.options import FitOptions, UseOptions, roles_of_columns
+from mercer.cli.options import FitOptions, UseOptions, landmark_count, roles_of_columns
 
 _FILE = "A .csv, .tsv, .parquet, .libsvm, .npz or .json file, a folder of series, or sample:NAME (see: mercer samples)."
 
@@ -109,8 +109,13 @@ Approximation = Annotated[
     ),
 ]
 Landmarks = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="M", show_default=False, help="With --approximation: how many; 1000 by default."),
+    str | None,
+    typer.Option(
+        metavar="M|auto",
+        show_default=False,
+        help="With --approximation: how many; 1000 by default. With auto the number is doubled from 100 on, until the "
+        "loss of rows that are held out of these fits no longer falls.",
+    ),
 ]
 Checkpoint = Annotated[
     Path | None,
@@ -167,7 +172,7 @@ def fit_options(
         seed=seed,
         out=out,
         approximation=approximation,
-        landmarks=landmarks,
+        landmarks=landmark_count(landmarks),
         checkpoint=checkpoint,
         dry_run=dry_run,
         memory=memory,

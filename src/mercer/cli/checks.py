@@ -81,6 +81,8 @@ def _check_approximation(options: FitOptions) -> None:
             f"--approximation is for the models ridge and logistic, and --model is {options.model}; choose ridge or "
             "logistic."
         )
+    if options.checkpoint is not None and options.landmarks == "auto":
+        raise ParameterError("--checkpoint keeps one fit, and --landmarks auto makes several; leave one of them out.")
     if options.checkpoint is not None and (options.checkpoint.is_dir() or not options.checkpoint.parent.is_dir()):
         raise ParameterError(f"--checkpoint {options.checkpoint} must be a file in a folder that exists.")
 

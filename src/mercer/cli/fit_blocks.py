@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from mercer import persistence
 from mercer._errors import DataError
@@ -21,7 +23,7 @@ from mercer.cli.learners import learner
 from mercer.cli.options import FitOptions, parse_settings
 from mercer.cli.report import outcome, plan, process_peak
 from mercer.cli.show import Printer
-from mercer.costs.estimate import estimate
+from mercer.costs.estimate import Estimate, estimate
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.rank_table import RankTable
 from mercer.data.target import Target, read_target
@@ -29,6 +31,7 @@ from mercer.data.unknown import one_note_a_column
 from mercer.data.words import closest_names
 from mercer.engine.memory import describe, track
 from mercer.engine.settings import config
+from mercer.estimators.shared.landmark_numbers import AUTO
 from mercer.estimators.table import TableModel
 from mercer.kernels.convert import NAMES
 from mercer.kernels.parse import parse_kernel
@@ -74,11 +77,12 @@ def fit(options: FitOptions) -> None:
         printer.planned(report)
         parameters = {**_parameters(options), **large.choice.parameters}
         estimator = learner(large.model, large.target.task, parameters, options.seed)
-        expected = estimate(estimator, training)
+        expected = _estimated(estimator, training)
         if options.dry_run:
             printer.estimated(expected)
             return
-        printer.say(f"Fitting on {expected.n:,} rows: {expected.way}, {describe(expected.nbytes)} ...", "dim")
+        more = f" ({expected.note})" if _is_open(estimator) else ""
+        printer.say(f"Fitting on {expected.n:,} rows: {expected.way}, {describe(expected.nbytes)}{more} ...", "dim")
         model = TableModel(estimator, target=large.target.name)
         with printer.progress("fit"), track() as account:
             begin = time.perf_counter()
@@ -88,17 +92,49 @@ def fit(options: FitOptions) -> None:
             results = compared(model, large.rows.parts(True), large.target, options.data)
         n = report["rows"]["all"]
         report["rows"] = {"all": n, "fitted": expected.n, "held_out": n - expected.n}
-        report.update(outcome(model, _words_of(large.choice)), search=None, scores=results, advice=None, tune=None)
+        report.update(
+            outcome(model, _words_of(large.choice)),
+            landmarks=_landmarks(fitted),
+            search=None,
+            scores=results,
+            advice=None,
+            tune=None,
+        )
         report.update(peak_bytes=account.peak, seconds={"fit": seconds, "all": time.perf_counter() - start_time})
         report["process_peak_bytes"] = process_peak()
         model.report_ = report
         persistence.save(model, out)
     printer.fitted({**report, "file": str(out), "file_bytes": out.stat().st_size})
+    if _is_open(fitted):
+        printer.say(str(fitted.landmark_path_))
     certificate, m = fitted.certificate_, len(fitted.X_fit_)
     printer.say(
         f"{expected.n:,} rows, {m:,} landmarks, {certificate.iterations} passes, {seconds:.1f} s, gap "
         f"{certificate.relative_gap:.1e} of the objective."
     )
+
+
+def _is_open(estimator: Any) -> bool:
+    return bool(estimator.n_landmarks == AUTO)
+
+
+def _estimated(estimator: Any, training: Blocks) -> Estimate:
+    """What the fit costs; if the number of landmarks is left open, with the default number."""
+    if not _is_open(estimator):
+        return estimate(estimator, training)
+    m = inspect.signature(type(estimator)).parameters["n_landmarks"].default
+    expected = estimate(clone(estimator).set_params(n_landmarks=m), training)
+    note = f"auto chooses the number of landmarks; these figures are those of {m:,}, and all fits take about twice that"
+    return replace(expected, note=note)
+
+
+def _landmarks(fitted: Any) -> dict[str, Any]:
+    """How many landmarks the fit has, and what was tried where that was left open."""
+    found: dict[str, Any] = {"number": len(fitted.X_fit_)}
+    if _is_open(fitted):
+        path = fitted.landmark_path_
+        found.update(tried=path.n_landmarks.tolist(), losses=path.losses.tolist(), ending=path.ending)
+    return found
 
 
 def _read(options: FitOptions) -> Large:

@@ -44,9 +44,29 @@ class FitOptions:
     kernels: list[str] = field(default_factory=list)
     time_option: str = "--tune"
     approximation: str | None = None
-    landmarks: int | None = None
+    landmarks: int | str | None = None
     checkpoint: Path | None = None
     dry_run: bool = False
+
+
+def landmark_count(text: str | None) -> int | str | None:
+    """The number of landmarks, or ``"auto"``.
+
+    Raises
+    ------
+    ParameterError
+        If the text is neither.
+
+    Examples
+    --------
+    >>> landmark_count("200"), landmark_count("auto"), landmark_count(None)
+    (200, 'auto', None)
+    """
+    if text is None or text == "auto":
+        return text
+    if not text.isdecimal() or int(text) < 1:
+        raise ParameterError(f"--landmarks must be a whole number of at least 1, or auto, but is {text!r}.")
+    return int(text)
 
 
 @dataclass(frozen=True)

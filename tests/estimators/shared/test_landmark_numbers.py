@@ -157,8 +157,12 @@ def test_verbose_says_what_is_tried(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(ParameterError, match="landmarks are given already"):
         ridge(landmarks=X[:9]).fit(X, Y)
-    with pytest.raises(ParameterError, match="'auto' needs all rows in memory"):
-        ridge().fit(Blocks(X, Y))
+    with pytest.raises(ParameterError, match="a checkpoint is that of one"):
+        ridge(checkpoint="run.checkpoint").fit(X, Y)
+    with pytest.raises(DataError, match="needs targets"):
+        ridge().fit(Blocks(X))
+    with pytest.raises(DataError, match="leave out y"):
+        ridge().fit(Blocks(X, Y), Y)
     with pytest.raises(ParameterError, match="or 'auto'"):
         ridge(n_landmarks="many").fit(X, Y)
     with pytest.raises(ParameterError, match="a whole number of at least 1, but"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer._types import Vector
+from mercer._types import Positions, Vector
 from mercer.data.blocks.block import Block, join
 
 
@@ -26,6 +26,8 @@ class Reservoir:
         self._random = random
         self._kept: Block | None = None
         self._keys: Vector = np.zeros(0)
+        self._positions: Positions = np.zeros(0, dtype=np.intp)
+        self._offered = 0
 
     def add(self, block: Block) -> None:
         """Offer the rows of a block."""
@@ -33,17 +35,24 @@ class Reservoir:
         if block.sample_weight is not None:
             keys[block.sample_weight == 0] = np.inf
         limit = self._keys.max() if len(self._keys) == self._size else np.inf
-        chosen = np.flatnonzero(keys < limit)
+        chosen, first = np.flatnonzero(keys < limit), self._offered
+        self._offered += block.rows
         if not len(chosen):
             return
         new = block.take(chosen)
         rows = new if self._kept is None else join([self._kept, new])
         keys = np.concatenate([self._keys, keys[chosen]])
+        positions = np.concatenate([self._positions, chosen + first])
         # In the order of the rows; a stable sort lets the earlier of equal numbers stay.
         stay = np.sort(np.argsort(keys, kind="stable")[: self._size])
-        self._kept, self._keys = rows.take(stay), keys[stay]
+        self._kept, self._keys, self._positions = rows.take(stay), keys[stay], positions[stay]
 
     @property
     def sample(self) -> Block | None:
         """The rows that were drawn, in their order; None if there were none to draw."""
         return self._kept
+
+    @property
+    def positions(self) -> Positions:
+        """Where they are among all rows that were offered."""
+        return self._positions

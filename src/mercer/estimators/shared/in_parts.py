@@ -17,6 +17,7 @@ from mercer.engine import memory
 from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.on_blocks import BlockFit, Targets, named
 from mercer.estimators.shared.on_dask import DaskFit, predicted
+from mercer.estimators.shared.restricted import continued
 from mercer.estimators.shared.restricted_risk import OnLandmarks, require_all, task_of
 from mercer.estimators.shared.whole_rows import answers_parts
 from mercer.landmarks.choose import Landmarks
@@ -182,12 +183,15 @@ def solve_in_parts(
     coefficients, offsets, norms, certificates = [], [], [], []
     with memory.track() as account:
         parts = started.restriction(learner, X)
-        m = parts.landmarks.rows.shape[0]
+        m, done, before = parts.landmarks.rows.shape[0], 0, continued(learner, parts)
         for task in tasks:
             settings = [repr(task.criterion), task.outputs, intercept, float(learner.tol), repr(task.targets)]
             with started.rows(learner, parts, X, task.targets, settings) as rows:
                 problem = RestrictedRisk(rows, parts.white, task.criterion, alpha, task.outputs, intercept)
-                solution = solver.solve(problem)
+                own = slice(done, done + task.outputs)
+                done += task.outputs
+                begin = None if before is None else problem.join(before[0][:, own], before[1][own] - task.shift)
+                solution = solver.solve(problem, begin)
             coefficients.append(solution.value[:m].T)
             offsets.append(solution.value[m] + task.shift if intercept else np.zeros(task.outputs))
             norms.append(np.linalg.norm(problem.split(solution.state)[0], axis=0))

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_consistent_length
 
-from mercer._errors import DataError, MemoryBudgetError, ParameterError
+from mercer._errors import DataError, MemoryBudgetError, ParameterError, latest_warnings
 from mercer._types import Positions, Vector
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.dask_source import is_dask
+from mercer.data.blocks.hold_out import HeldOutRows
 from mercer.data.fitted import statements
 from mercer.data.seeds import generator
 from mercer.engine.progress import Progress
 from mercer.engine.settings import current
 from mercer.estimators.shared.certificates import warn_if_stopped
 from mercer.estimators.shared.landmark_path import LandmarkPath
+from mercer.estimators.shared.on_blocks import refuse_sides
 from mercer.estimators.shared.weights import check_sample_weight
 from mercer.solvers.solution import Status
 
@@ -59,35 +61,38 @@ def is_left_open(learner: Any) -> bool:
 def fit_along_numbers(learner: Learner, X: Any, y: Any, sample_weight: Any) -> Learner:
     """Choose the number of landmarks on held-out rows, fit to all rows with it, and return the learner.
 
-    Each fit starts from the function of the one before.
+    Each fit starts from the function of the one before. Of blocks the rows are drawn in one pass. A warning of several
+    fits is given once.
 
     Raises
     ------
     ParameterError
-        For rows that come in parts.
+        For collections of Dask, and with a checkpoint.
     MemoryBudgetError
         If the first number does not fit the memory budget.
     """
-    if isinstance(X, Blocks) or is_dask(X) or getattr(learner, "checkpoint", None) is not None:
+    if is_dask(X):
         raise ParameterError(
-            "n_landmarks='auto' needs all rows in memory, to hold some of them out, and no checkpoint. Fit with 'auto' "
-            "to a sample of the rows, and pass the number that it chose (landmark_path_.chosen)."
+            "n_landmarks='auto' holds rows out, which it does not for collections of Dask. Pass "
+            "mercer.Blocks.from_dask(X, y), whose rows are read on this machine, or a number."
         )
-    if y is None:
-        raise DataError(f"{type(learner).__name__} needs targets, and y is None; pass one for each row of X.")
-    checked = clone(learner).checked_rows(X)
-    check_consistent_length(X, y)
-    weights = check_sample_weight(sample_weight, checked)
+    if getattr(learner, "checkpoint", None) is not None:
+        raise ParameterError(
+            "n_landmarks='auto' makes several fits, and a checkpoint is that of one. Leave it out, or pass the number "
+            "that a fit to a sample of the rows has chosen (landmark_path_.chosen)."
+        )
     # The same draws in each fit.
     seed = int(generator(learner.random_state).randint(2**31 - 1))
-    train, held_out = _split(learner, y, weights, np.random.RandomState(seed))
-    n, given = len(train), None if sample_weight is None else weights
-    best, path = _follow(learner, X, y, given, train, held_out, seed)
-    if path.ending == "interrupted":
-        final = _kept(best, train)
-    else:
-        final = _copy(learner, path.chosen if path.chosen < n else len(weights), seed, best)
-        final.fit(X, y, given)
+    random = np.random.RandomState(seed)
+    rows = _of_blocks(learner, X, y, sample_weight, random) if isinstance(X, Blocks) else None
+    with latest_warnings():
+        rows = rows or _of_arrays(learner, X, y, sample_weight, random)
+        best, path = _follow(learner, rows, seed)
+        if path.ending == "interrupted":
+            final = _kept(best, rows)
+        else:
+            final = _copy(learner, path.chosen if path.chosen < rows.n else rows.total, seed, best)
+            final.fit(*rows.whole)
     cls: type = type(learner)
     stated = statements(cls)
     for name in () if stated is None else stated.attributes:
@@ -100,20 +105,79 @@ def fit_along_numbers(learner: Learner, X: Any, y: Any, sample_weight: Any) -> L
     return learner
 
 
-def _follow(
-    learner: Any, X: Any, y: Any, weights: Vector | None, train: Positions, held_out: Positions, seed: int
-) -> tuple[Any, LandmarkPath]:
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """All rows, and those that fits with different numbers learn from and are judged by.
+
+    Parameters
+    ----------
+    whole, train : tuple
+        The arguments of ``fit``.
+    total, n : int
+        Rows of the two.
+    held_out : tuple
+        Rows and targets.
+    shares : ndarray
+        Their weights.
+    positions : ndarray or None
+        Where the rows of ``train`` are among all, where that is known.
+    """
+
+    whole: tuple[Any, ...]
+    train: tuple[Any, ...]
+    total: int
+    n: int
+    held_out: tuple[Any, Any]
+    shares: Vector
+    positions: Positions | None = None
+
+
+def _of_arrays(learner: Any, X: Any, y: Any, sample_weight: Any, random: np.random.RandomState) -> _Rows:
+    """Rows in memory."""
+    if y is None:
+        raise DataError(f"{type(learner).__name__} needs targets, and y is None; pass one for each row of X.")
+    checked = clone(learner).checked_rows(X)
+    check_consistent_length(X, y)
+    weights = check_sample_weight(sample_weight, checked)
+    train, held = _split(learner, y, weights, random)
+    given = None if sample_weight is None else weights
+    return _Rows(
+        (X, y, given),
+        (taken(X, train), taken(y, train), None if given is None else given[train]),
+        len(weights),
+        len(train),
+        (taken(X, held), taken(y, held)),
+        np.ones(len(held)) if given is None else given[held],
+        train,
+    )
+
+
+def _of_blocks(learner: Any, blocks: Blocks, y: Any, sample_weight: Any, random: np.random.RandomState) -> _Rows:
+    """Rows in blocks, of which those held out are in memory."""
+    refuse_sides(learner, y, sample_weight)
+    found = HeldOutRows.of(blocks, _SHARE, _MOST, random, labels=is_classifier(learner))
+    held = found.sample
+    if held.y is None:
+        raise DataError(f"{type(learner).__name__} needs targets, and {blocks!r} has none; name them with target=....")
+    if found.used < _FEW_ROWS:
+        found = replace(found, positions=found.positions[:0])
+        held = held.take(slice(0))
+    weights = np.ones(held.rows) if held.sample_weight is None else held.sample_weight
+    n = found.used - held.rows
+    return _Rows((blocks,), (found.others(),), found.used, n, (held.X, held.y), weights)
+
+
+def _follow(learner: Any, rows: _Rows, seed: int) -> tuple[Any, LandmarkPath]:
     """The fit with the number that is chosen, and the path."""
-    n, tried, kept = len(train), [], None
-    rows = taken(X, train), taken(y, train), None if weights is None else weights[train]
-    shares = np.ones(len(held_out)) if weights is None else weights[held_out]
+    n, tried, kept = rows.n, [], None
+    is_judged = len(rows.shares) > 0
     progress = Progress(None, "numbers of landmarks")
-    m, ending, before = _FIRST if len(held_out) else n, "all rows", None
+    m, ending, before = _FIRST if is_judged else n, "all rows", None
     while True:
         m, start_time = min(m, n), time.perf_counter()
         trial = _copy(learner, m, seed, kept)
         try:
-            trial.fit(*rows)
+            trial.fit(*rows.train)
         except MemoryBudgetError:
             if kept is None:
                 raise
@@ -128,9 +192,9 @@ def _follow(
             ending = "interrupted"
             if kept is not None:
                 break
-        losses = _losses(trial, taken(X, held_out), taken(y, held_out)) if len(held_out) else np.empty(0)
-        mean, error = _mean(losses, shares)
-        fall, deviation = (np.inf, 0.0) if before is None else _mean(before - losses, shares)
+        losses = _losses(trial, *rows.held_out) if is_judged else np.empty(0)
+        mean, error = _mean(losses, rows.shares)
+        fall, deviation = (np.inf, 0.0) if before is None else _mean(before - losses, rows.shares)
         tried.append((m, mean, deviation if before is not None else 0.0, time.perf_counter() - start_time))
         progress.advance(note=f"{m} landmarks: held-out loss {mean:.5g}")
         if getattr(learner, "verbose", False):
@@ -147,11 +211,11 @@ def _follow(
     return kept, LandmarkPath(np.array(numbers), np.array(means), np.array(deviations), np.array(seconds), ending)
 
 
-def _kept(model: Any, train: Positions) -> Any:
+def _kept(model: Any, rows: _Rows) -> Any:
     """A fit to some of the rows as the answer: it is not the one that was asked for, and says so."""
     model.certificate_ = replace(model.certificate_, status=Status.interrupted)
-    if model.landmark_indices_ is not None:
-        model.landmark_indices_ = train[model.landmark_indices_]
+    if model.landmark_indices_ is not None and rows.positions is not None:
+        model.landmark_indices_ = rows.positions[model.landmark_indices_]
     warn_if_stopped(model)
     return model
 

@@ -48,6 +48,15 @@ def check_parts(learner: Any, X: Any) -> None:
         )
 
 
+def refuse_sides(learner: Any, y: Any, sample_weight: Any) -> None:
+    """Raise if targets or weights are given beside blocks."""
+    if y is not None or sample_weight is not None:
+        raise DataError(
+            f"{type(learner).__name__} takes targets and weights from the blocks, so leave out y and sample_weight: "
+            "Blocks(X, target, sample_weight=...)."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Stored:
     """From a block to its kernel values with landmarks, on ``n_jobs`` threads; rows without weight are left out."""
@@ -135,16 +144,13 @@ class BlockFit:
     @classmethod
     def of(cls, learner: Any, blocks: Blocks, y: Any, sample_weight: Any) -> BlockFit:
         """Survey the rows, and draw the sample from which landmarks and the preconditioner come: one pass."""
-        name = type(learner).__name__
         check_parts(learner, blocks)
-        if y is not None or sample_weight is not None:
-            raise DataError(
-                f"{name} takes targets and weights from the blocks, so leave out y and sample_weight: "
-                "Blocks(X, target, sample_weight=...)."
-            )
+        refuse_sides(learner, y, sample_weight)
         found = cls(blocks, blocks.survey(rows_to_draw(blocks.n, count_of(learner)), random_state=_seed(learner)))
         if found.sample.y is None:
-            raise DataError(f"{name} needs targets, and {blocks!r} has none; name them with target=....")
+            raise DataError(
+                f"{type(learner).__name__} needs targets, and {blocks!r} has none; name them with target=...."
+            )
         return found
 
     @property
