@@ -113,10 +113,10 @@ class Projected:
 
 def row_blocks(shape: tuple[int, int]) -> list[slice]:
     """Return the blocks of n rows for m landmarks."""
-    return spans(shape[0], _block_rows(*shape))
+    return spans(shape[0], block_rows(*shape))
 
 
-def _block_rows(n: int, m: int) -> int:
+def block_rows(n: int, m: int) -> int:
     """Return the rows of a block."""
     return min(n, max(_LEAST_ROWS, _ENTRIES // max(m, 1)))
 
@@ -127,7 +127,7 @@ def evaluation_bytes(n: int, m: int) -> int:
     >>> evaluation_bytes(100_000, 100)
     50890400
     """
-    return 8 * m * (_SQUARES * m + _BLOCKS * _block_rows(n, m))
+    return 8 * m * (_SQUARES * m + _BLOCKS * block_rows(n, m))
 
 
 def project(problem: InducingRegression, theta: Vector) -> Projected:
@@ -168,19 +168,19 @@ def _sums(
     """``S``, ``b`` and the diagonal of Q; ``root`` is the square root of the precisions of the noise."""
     (n, m), t = problem.covariance.shape, problem.targets.shape[1]
     S, b, explained = np.zeros((m, m)), np.zeros((m, t)), np.empty(n)
-    for rows, block in kernel_blocks(problem, values):
+    for rows, block in kernel_blocks(problem.covariance.shape, values):
         F = white.features(block)
         explained[rows] = np.einsum("ij,ij->i", F, F)
         F *= root[rows, None]
         lapack.add_square_of_columns(S, F)
         b += lapack.multiply(F.T, root[rows, None] * problem.targets[rows])
-    return _symmetric(S), b, explained
+    return symmetric(S), b, explained
 
 
-def kernel_blocks(problem: InducingRegression, values: CrossValues) -> Iterator[tuple[slice, Matrix]]:
-    """Kernel values of blocks of rows, in one array that may be overwritten."""
-    blocks = row_blocks(problem.covariance.shape)
-    store = np.empty((blocks[0].stop, problem.covariance.shape[1]))
+def kernel_blocks(shape: tuple[int, int], values: CrossValues) -> Iterator[tuple[slice, Matrix]]:
+    """Kernel values of blocks of n rows with m landmarks, in one array that may be overwritten."""
+    blocks = row_blocks(shape)
+    store = np.empty((blocks[0].stop, shape[1]))
     for rows in blocks:
         threads.checkpoint()
         block = store[: rows.stop - rows.start]
@@ -188,7 +188,7 @@ def kernel_blocks(problem: InducingRegression, values: CrossValues) -> Iterator[
         yield rows, block
 
 
-def _symmetric(upper: Matrix) -> Matrix:
+def symmetric(upper: Matrix) -> Matrix:
     """Copy the upper triangle to the lower one, in place."""
     for rows in spans(len(upper), _SIDE):
         square = upper[rows, rows]
@@ -253,7 +253,7 @@ def gradient(problem: InducingRegression, theta: Vector, projected: Projected) -
     slopes = values.pull_landmarks(-0.5 * by_landmarks)
     lapack.solve_triangle(L, twice_M, transposed=True)
     beta, by_s = projected.beta, np.empty(len(s))
-    for rows, K in kernel_blocks(problem, values):
+    for rows, K in kernel_blocks(problem.covariance.shape, values):
         mean = K @ beta
         weights = lapack.multiply(projected.white.features(K.copy()), twice_M)
         by_s[rows] = np.einsum("ij,ij->i", weights, K) + 2.0 * (mean * Y[rows]).sum(axis=1)
@@ -270,7 +270,7 @@ def _twice_M(projected: Projected, t: int) -> Matrix:
     inverse = projected.factor.copy()
     if lapack.invert_cholesky(inverse):
         raise NumericalError("the system of the landmarks is singular to working precision; raise alpha or noise.")
-    M = _symmetric(inverse)
+    M = symmetric(inverse)
     M *= -t
     np.einsum("ii->i", M)[...] += t
     M -= projected.u @ projected.u.T

@@ -56,7 +56,7 @@ def _products(problem: InducingRegression, projected: Projected, raised: Vector)
     scale, targets = np.repeat(1.0 + raised, t), np.tile(Y, (1, len(raised)))
     left = np.sqrt(projected.left)
     numerator, noise, rest, products = np.zeros(columns), np.zeros(columns), np.zeros(columns), np.zeros((m, columns))
-    for rows, K in kernel_blocks(problem, projected.values):
+    for rows, K in kernel_blocks(problem.covariance.shape, projected.values):
         v = (targets[rows] - lapack.multiply(K, beta)) / (s[rows, None] * scale)
         numerator += (v * targets[rows]).sum(axis=0)
         noise += (s[rows, None] * v**2).sum(axis=0)

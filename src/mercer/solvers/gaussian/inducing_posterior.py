@@ -36,14 +36,15 @@ class InducingFactors:
     ----------
     landmarks : ndarray of shape (m, m)
         ``L`` transposed, for the kernel matrix of the landmarks: the upper triangle of an array.
-    system : ndarray of shape (m, m)
-        The same for the matrix A of their system.
+    system : ndarray of shape (s, s)
+        The same for the matrix A of their system, where s is m times the number of functions that are solved for
+        together: 1 for regression.
     """
 
     landmarks: Matrix
     system: Matrix
     _fitted: ClassVar[Fitted] = Fitted(
-        {"landmarks": Floats("m, m"), "system": Floats("m, m")},
+        {"landmarks": Floats("m, m"), "system": Floats("s, s")},
         rules=(
             (
                 "a factor has a number that is not positive on its diagonal",

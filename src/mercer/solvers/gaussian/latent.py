@@ -29,6 +29,11 @@ class LatentPosterior:
         """Latent values a row."""
         return self.weights.shape[1]
 
+    @property
+    def copies(self) -> int:
+        """Arrays of the size of a block of kernel values that its covariances take, with the block."""
+        return 1 if self.classes == 1 else self.classes + 1
+
     def mean(self, block: Matrix) -> Matrix:
         """Means, (m, c), for the kernel values of new and training rows, (m, n)."""
         return np.asarray(block @ self.weights)

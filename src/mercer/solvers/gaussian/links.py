@@ -37,6 +37,23 @@ class Link(Protocol):
     def curvature(self, F: Matrix) -> Curvature: ...
 
 
+class PairedLink(Link, Protocol):
+    """A loss whose second derivatives are sums over pairs of latent values: ``W_i = sum_ab w_i,ab e e'``.
+
+    Here ``e = e_a - e_b``, or ``e_a`` for the only pair (0, 0) of one latent value, and no w is negative.
+    """
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The pairs (a, b)."""
+
+    def pair_weights(self, F: Matrix) -> Matrix:
+        """``w``, (n, pairs)."""
+
+    def pull_pairs(self, F: Matrix, nu: Matrix) -> Matrix:
+        """``sum_ab nu_i,ab d w_i,ab / d f_ij``, (n, c), for ``nu`` of shape (n, pairs)."""
+
+
 @dataclass(frozen=True, eq=False)
 class DiagonalCurvature:
     """One latent value a row."""
@@ -85,6 +102,19 @@ class Logistic:
     def skew(self, F: Matrix) -> Vector:
         """The third derivative of the loss as a share of the second, ``1 - 2 p``, (n,)."""
         return -np.tanh(0.5 * F[:, 0])
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The one latent value."""
+        return [(0, 0)]
+
+    def pair_weights(self, F: Matrix) -> Matrix:
+        """``p (1 - p)``, (n, 1)."""
+        return self.curvature(F).scalar[:, None]
+
+    def pull_pairs(self, F: Matrix, nu: Matrix) -> Matrix:
+        """``nu p (1 - p) (1 - 2 p)``, (n, 1)."""
+        return nu * self.pair_weights(F) * self.skew(F)[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,3 +176,22 @@ class Softmax:
     def curvature(self, F: Matrix) -> SoftmaxCurvature:
         """``diag(p) - p p'``."""
         return SoftmaxCurvature(np.asarray(softmax(F, axis=1)))
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """All pairs of different classes."""
+        return [(a, b) for a in range(self.classes) for b in range(a + 1, self.classes)]
+
+    def pair_weights(self, F: Matrix) -> Matrix:
+        """``p_a p_b``, (n, pairs)."""
+        p = self.curvature(F).probabilities
+        first, second = np.array(self.pairs).T
+        return p[:, first] * p[:, second]
+
+    def pull_pairs(self, F: Matrix, nu: Matrix) -> Matrix:
+        """By ``d (p_a p_b) / d f_j = p_a p_b ([a = j] + [b = j] - 2 p_j)``, (n, c)."""
+        p, weighted = self.curvature(F).probabilities, nu * self.pair_weights(F)
+        out = -2.0 * p * weighted.sum(axis=1, keepdims=True)
+        for column, pair in zip(weighted.T, self.pairs, strict=True):
+            out[:, pair] += column[:, None]
+        return out

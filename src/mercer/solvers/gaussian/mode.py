@@ -7,6 +7,7 @@ from the right one in as many directions as K has large eigenvalues, which for s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -227,11 +228,16 @@ def _newton_step(
 
 
 def _step_size(link: Link, A: Matrix, F: Matrix, direction: Matrix, change: Matrix) -> float:
-    """1, or where that overshoots, a step with a slope next to nothing; the objective is convex along it."""
+    """Return the length of a step of A, whose product with K is ``change``."""
 
     def slope(size: float) -> float:
         return -float(np.vdot(link.slope(F + size * change) - A - size * direction, change))
 
+    return step_size(slope)
+
+
+def step_size(slope: Callable[[float], float]) -> float:
+    """Return 1, or where that overshoots, a step with a slope next to nothing; the objective is convex along it."""
     first, low, high = slope(0.0), 0.0, 1.0
     if not first < 0:
         # Rounding alone: the mode is as good as reached.
