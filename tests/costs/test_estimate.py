@@ -29,6 +29,7 @@ from mercer.kernels import RBF, Spectrum
 
 OF_ROWS: dict[str, Any] = {"kernel": "rbf", "gamma": 0.5}
 NOISY: dict[str, Any] = {"alpha": 0.1, "approximation": "nystroem", "n_landmarks": 100, "random_state": 0}
+OF_CLASSES: dict[str, Any] = {"approximation": "nystroem", "n_landmarks": 100, "random_state": 0}
 ON_LANDMARKS: dict[str, Any] = {"approximation": "nystroem", "n_landmarks": 100, **OF_ROWS}
 
 
@@ -85,6 +86,20 @@ WAYS: dict[str, tuple[Any, int, int, tuple[int, int], float | None]] = {
     "process, landmarks, searched": (GaussianProcessRegressor(noise=0.1, **NOISY), 0, 6, (200, 400), None),
     "classes of a process": (GaussianProcessClassifier(1.0 * RBF(1.0), optimizer=None), 2, 6, (200, 600), None),
     "three classes of it": (GaussianProcessClassifier(1.0 * RBF(1.0), optimizer=None), 3, 6, (100, 200), None),
+    "classes of a process, landmarks": (
+        GaussianProcessClassifier(RBF(1.0), optimizer=None, **OF_CLASSES),
+        2,
+        6,
+        (300, 3000),
+        None,
+    ),
+    "three classes of it, landmarks": (
+        GaussianProcessClassifier(RBF(1.0), optimizer=None, **OF_CLASSES),
+        3,
+        6,
+        (300, 3000),
+        None,
+    ),
     "components": (KernelPCA(n_components=4, **OF_ROWS), 0, 6, (300, 1500), None),
     "components by tiles": (KernelPCA(n_components=4, **OF_ROWS), 0, 6, (1500, 2000), 5.0),
 }

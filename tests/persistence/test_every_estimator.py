@@ -193,6 +193,22 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
         ).fit(X, LABELS),
         NEW,
     ),
+    "gpc, landmarks": (
+        lambda: GaussianProcessClassifier(KERNEL, approximation="nystroem", n_landmarks=15, random_state=0).fit(
+            X, LABELS
+        ),
+        NEW,
+    ),
+    "gpc, three classes over landmarks": (
+        lambda: GaussianProcessClassifier(approximation="nystroem", landmarks=X[:9]).fit(X, THREE),
+        NEW,
+    ),
+    "gpc, one against the rest over landmarks": (
+        lambda: GaussianProcessClassifier(
+            multi_class="one_vs_rest", approximation="nystroem", n_landmarks=9, random_state=0
+        ).fit(sp.csr_matrix(X), THREE),
+        sp.csr_matrix(NEW),
+    ),
     "gpc, precomputed": (lambda: GaussianProcessClassifier("precomputed").fit(K, THREE), NEW_K),
     "perceptron": (lambda: KernelPerceptron(budget=20, random_state=0).fit(X, LABELS), NEW),
     "perceptron, voted": (

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sklearn.base import clone
+
 from mercer._registered import command_line_of
 from mercer.engine import memory
 from mercer.estimators.gaussian.over_landmarks import SAMPLE
@@ -13,6 +15,7 @@ from mercer.estimators.shared.what_fits import bytes_in_blocks, solving_bytes
 from mercer.gram.hold import HELD_SHARE, fits, held_bytes
 from mercer.landmarks.choose import choice_bytes, rows_seen
 from mercer.solvers.gaussian.approaches import approach
+from mercer.solvers.gaussian.inducing_laplace import inducing_laplace_bytes
 from mercer.solvers.linear import cholesky, iterative, penalty_path, primal, primal_steps
 from mercer.solvers.restricted import penalties, precondition
 from mercer.solvers.risk import logistic, products
@@ -180,6 +183,8 @@ def _landmarks(model: Any, case: Case) -> Way:
         return replace(way, passes=1, exact=1, operations=way.operations + 4.0 * n * m * m + 9.0 * m**3)
     if name == "GaussianProcessRegressor":
         return _process_on_landmarks(model, case, way)
+    if name == "GaussianProcessClassifier":
+        return _classes_on_landmarks(model, case, way)
     sample = precondition.sample_size(n, m)
     factors = 2.0 * sample * m * m + m**3 / 3
     if name == "KernelRidge":
@@ -376,6 +381,30 @@ def _process_of_classes(model: Any, case: Case) -> list[Way]:
             operations=plain.operations * _NEWTON_STEPS * many,
         )
     ]
+
+
+def _classes_on_landmarks(model: Any, case: Case, way: Way) -> Way:
+    """The same for classes, whose evaluations take several Newton steps, and two passes for the gradient."""
+    n, m, k = case.n, min(case.landmarks, case.n), max(2, len(case.classes))
+    functions, pairs = (1, 1) if k == 2 else (k, k * (k - 1) // 2)
+    own = max(choice_bytes(n, m, _how(model)), inducing_laplace_bytes(n, m, k))
+    step = (1.0 + pairs) * n * m * m + (functions * m) ** 3 / 3
+    # Without a kernel it is a fixed one.
+    if model.optimizer is None or model.kernel is None:
+        work = way.operations + _NEWTON_STEPS * step
+        return replace(way, nbytes=own, passes=_NEWTON_STEPS, exact=_NEWTON_STEPS, operations=work)
+    (sample,) = _process_of_classes(clone(model).set_params(approximation="laplace"), case.of_rows(min(n, SAMPLE)))
+    passes = (_NEWTON_STEPS // 2 + 2) * _EVALUATIONS
+    gradient = (1.0 + 2.0 * pairs) * n * m * m + (functions * m) ** 3
+    return replace(
+        way,
+        nbytes=max(own, sample.nbytes),
+        before=way.before + sample.before,
+        passes=passes,
+        exact=passes,
+        operations=way.operations + sample.operations + _EVALUATIONS * (_NEWTON_STEPS / 2 * step + gradient),
+        note=f"seconds are for {_EVALUATIONS} evaluations of the evidence",
+    )
 
 
 def _components(model: Any, case: Case) -> list[Way]:

@@ -21,6 +21,8 @@ from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature
 from mercer.estimators.shared.labels import winners
 from mercer.estimators.shared.statements import FitRows, FittedKernel, outputs, theta_fits
 from mercer.kernels import Kernel
+from mercer.solvers.gaussian.inducing_latent import InducingLatent
+from mercer.solvers.gaussian.inducing_posterior import InducingFactors
 from mercer.solvers.gaussian.latent import LatentPosterior
 from mercer.solvers.gaussian.search import Search
 from mercer.solvers.solution import Certificate
@@ -44,16 +46,16 @@ def parts(codes: NDArray[np.intp], classes: int, scheme: str) -> list[tuple[NDAr
 
 def one_or_parts(model: KernelEstimator) -> bool:
     """Whether there is one posterior of all classes, or as many classifiers of two as the scheme has."""
-    attributes, k = vars(model), len(model.classes_)
-    count = len(model.estimators_)
+    k, count = len(model.classes_), len(model.estimators_)
+    if any((part.y_train_ is None) != (model.y_train_ is None) for part in model.estimators_):
+        return False
     if not count:
-        whole = {"dual_coef_", "_factor", "_state", "W_sr_"} <= attributes.keys() and not isinstance(
-            model.kernel_, tuple
-        )
-        return whole and (k > 2 or bool((model._factor.diagonal() > 0).all()))
+        return not isinstance(model.kernel_, tuple) and _has_posterior(model)
     expected = {"one_vs_rest": k, "one_vs_one": k * (k - 1) // 2}.get(model.multi_class, 0)
     kernels = model.kernel_ is None or (isinstance(model.kernel_, tuple) and len(model.kernel_) == count)
-    pairs = zip(model.estimators_, parts(model.y_train_, k, model.multi_class) if count == expected else ())
+    # Over landmarks the rows are not known.
+    split = count == expected and model.y_train_ is not None
+    pairs = zip(model.estimators_, parts(model.y_train_, k, model.multi_class) if split else ())
     return (
         k > 2
         and count == expected
@@ -66,6 +68,19 @@ def one_or_parts(model: KernelEstimator) -> bool:
             for part, (rows, _) in pairs
         )
     )
+
+
+def _has_posterior(model: KernelEstimator) -> bool:
+    """Whether there is what the posterior of all classes needs: of all rows, or of landmarks."""
+    attributes, factors = vars(model), model._landmark_factors
+    if factors is None:
+        whole = {"dual_coef_", "_factor", "_state", "W_sr_"} <= attributes.keys() and model.y_train_ is not None
+        return whole and (len(model.classes_) > 2 or bool((model._factor.diagonal() > 0).all()))
+    if not {"dual_coef_", "landmark_indices_"} <= attributes.keys() or {"_factor", "W_sr_", "pi_"} & attributes.keys():
+        return False
+    functions, m = model.dual_coef_.shape
+    fits = len(factors.landmarks) == m and len(factors.system) == functions * m
+    return fits and model.y_train_ is None and model.kernel_ is not None and model.approximation == "nystroem"
 
 
 ONE_OR_PARTS = ("there is neither a single posterior nor a classifier for each part", one_or_parts)
@@ -116,15 +131,18 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
     _factor: Matrix
     n_classes_: int
     theta_: Vector
-    y_train_: NDArray[np.intp]
+    # None after a fit on landmarks.
+    y_train_: Any
     estimators_: list[Any]
+    # None after a fit to all rows.
+    _landmark_factors: InducingFactors | None = None
     _fitted = Fitted(
         {
             "kernel_": Either(FittedKernel(), Each(Is(Kernel))),
             "X_train_": FitRows("n"),
             "classes_": Labels("k", least=2),
             "n_classes_": Count("k"),
-            "y_train_": Whole("n", below="k"),
+            "y_train_": Maybe(Whole("n", below="k")),
             "estimators_": Each(Is(KernelEstimator)),
             "search_": Maybe(Is(Search)),
             "theta_": Floats("p"),
@@ -137,8 +155,13 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
             "_state": Either(Floats("n, outputs"), Floats(lambda k, n: (n, max(k, 2)))),
             "W_sr_": Floats(_of_classes),
             "pi_": Floats(_of_classes),
+            "_landmark_factors": Is(InducingFactors),
+            "landmark_indices_": Maybe(Whole("n", distinct=True)),
         },
-        {"multi_class": Word(("multinomial", "one_vs_rest", "one_vs_one")), "approximation": Word(("laplace", "ep"))},
+        {
+            "multi_class": Word(("multinomial", "one_vs_rest", "one_vs_one")),
+            "approximation": Word(("laplace", "ep", "nystroem")),
+        },
         {"outputs": outputs},
         (ONE_OR_PARTS, theta_fits(lambda _: 0)),
     )
@@ -161,7 +184,11 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
     @property
     def _latent(self) -> LatentValues:
         weights = np.ascontiguousarray(self.dual_coef_.T)
-        posterior = LatentPosterior(weights, self.W_sr_.reshape(len(weights), -1), self._factor)
+        posterior: LatentPosterior | InducingLatent
+        if self._landmark_factors is None:
+            posterior = LatentPosterior(weights, self.W_sr_.reshape(len(weights), -1), self._factor)
+        else:
+            posterior = InducingLatent(weights, self._landmark_factors)
         return LatentValues(posterior, self._expansion, self.kernel_, self.X_train_, self.approximation)
 
     def predict_proba(self, X: RowsLike, diagonal: ArrayLike | None = None) -> Matrix:
@@ -245,9 +272,12 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
     def _part_rows(self, X: RowsLike) -> Iterator[tuple[Any, Any]]:
         """Each classifier of two with what it predicts from: new rows, or their values with its training rows."""
         X = self._check_X(X, reset=False)
+        if not self._is_precomputed:
+            yield from ((part, X) for part in self.estimators_)
+            return
         rows = [rows for rows, _ in parts(self.y_train_, self.n_classes_, self.multi_class)]
         for part, some in zip(self.estimators_, rows, strict=True):
-            yield part, np.ascontiguousarray(X[:, some]) if self._is_precomputed else X
+            yield part, np.ascontiguousarray(X[:, some])
 
     def _mean_evidence(self, theta: Vector, eval_gradient: bool) -> Any:
         """Over classifiers of two, at one theta for all or at one for each."""

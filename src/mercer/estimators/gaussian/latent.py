@@ -20,6 +20,7 @@ from mercer.kernels import Kernel
 from mercer.kernels.inputs import Rows
 from mercer.kernels.plan import diagonal as kernel_diagonal
 from mercer.solvers.gaussian.averages import logistic_average, probit_average, softmax_average
+from mercer.solvers.gaussian.inducing_latent import InducingLatent
 from mercer.solvers.gaussian.latent import LatentPosterior
 
 # Kernel values of new rows that are worked on at once.
@@ -30,10 +31,10 @@ _ENTRIES = 2**22
 class LatentValues:
     """The latent functions of all classes together, as known after a fit.
 
-    ``expansion`` holds their means, without the noise in ``kernel``, and ``rows`` are those of the fit.
+    ``expansion`` holds their means, without the noise in ``kernel``, and ``rows`` are those of the fit, or landmarks.
     """
 
-    posterior: LatentPosterior
+    posterior: LatentPosterior | InducingLatent
     expansion: KernelExpansion
     kernel: Kernel | None
     rows: Any
@@ -68,7 +69,7 @@ class LatentValues:
         prior = self._prior(X, diagonal)
         cross = self.expansion.gram(X, np.float64).astype(np.float64)
         n = cross.shape[1]
-        copies = 1 if posterior.classes == 1 else posterior.classes + 1
+        copies = posterior.copies
         tiles = spans(m, max(1, min(m, _ENTRIES // (n * copies))))
         size = tiles[0].stop * n
         progress = Progress(len(tiles), "predictions")

@@ -110,7 +110,8 @@ def rows_or_landmarks(model: KernelEstimator) -> bool:
     if factors is None:
         return not {"landmark_indices_", "log_marginal_likelihood_bounds_"} & attributes
     whole = {"landmark_indices_", "log_marginal_likelihood_bounds_"} <= attributes and "L_" not in attributes
-    return whole and len(factors.landmarks) == len(model.alpha_) and model.kernel_ is not None
+    same = len(factors.landmarks) == len(factors.system) == len(model.alpha_)
+    return whole and same and model.kernel_ is not None
 
 
 ROWS_OR_LANDMARKS = ("there are neither all rows nor landmarks, with all that belongs to them", rows_or_landmarks)

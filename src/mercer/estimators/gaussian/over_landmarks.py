@@ -59,21 +59,27 @@ def require_landmarks(learner: Any) -> None:
             )
 
 
-def require_all_rows(learner: Any, what: str) -> None:
-    """Raise ParameterError if a fit kept its landmarks alone."""
+def require_all_rows(learner: Any, what: str, instead: str = "None") -> None:
+    """Raise ParameterError if a fit kept its landmarks alone; ``instead`` is the approximation that does not."""
     if learner._landmark_factors is not None:
         raise ParameterError(
             f'{what} needs the training rows, and a fit with approximation="nystroem" keeps its landmarks alone; fit '
-            "with approximation=None."
+            f"with approximation={instead}."
         )
+
+
+def has_white(part: Any) -> bool:
+    """Whether a kernel has a ``White`` part.
+
+    >>> from mercer.kernels import RBF
+    >>> has_white(RBF(1.0) * White(2.0)), has_white(RBF(1.0))
+    (True, False)
+    """
+    return isinstance(part, White) or any(has_white(child) for _, child in part.children())
 
 
 def _require_terms(kernel: Kernel) -> None:
     """Raise ParameterError if ``White`` is more than a term of the kernel, with or without a factor."""
-
-    def has_white(part: Any) -> bool:
-        return isinstance(part, White) or any(has_white(child) for _, child in part.children())
-
     if has_white(without_noise(kernel)):
         raise ParameterError(
             f'approximation="nystroem" needs a kernel whose White parts are terms of a sum with a kernel that is not '
