@@ -94,6 +94,9 @@ FITS = {
         "GaussianProcessClassifier(kernel, n_restarts_optimizer=4, random_state=0).fit(X, c)",
     "GaussianProcessClassifier, six classes":
         "X, c, y, m = vectors(4_000, 10)\nSTART\nGaussianProcessClassifier().fit(X, m)",
+    "GaussianProcessClassifier, landmarks":
+        "X, c, y, m = vectors(200_000, 10)\nSTART\n"
+        "GaussianProcessClassifier(approximation='nystroem', landmarks='uniform').fit(X, c)",
     "GaussianProcessRegressor":
         "X, c, y, m = vectors(3_000, 10)\nkernel = 1.0 * k.RBF(1.0)\nSTART\n"
         "GaussianProcessRegressor(kernel, alpha=0.1, n_restarts_optimizer=5, random_state=0).fit(X, y)",

@@ -261,7 +261,7 @@ def test_a_bound_that_is_reached_is_told() -> None:
         ({"max_iter_predict": 0}, "max_iter_predict must be a whole number of steps, at least 1, but is 0"),
         ({"max_iter_predict": 2.5}, "max_iter_predict"),
         ({"multi_class": "all"}, "multi_class must be 'multinomial', 'one_vs_rest' or 'one_vs_one', but is 'all'"),
-        ({"approximation": "vb"}, "approximation must be 'laplace' or 'ep', but is 'vb'"),
+        ({"approximation": "vb"}, "approximation must be 'laplace', 'ep' or 'nystroem', but is 'vb'"),
         ({"warm_start": "yes"}, "warm_start must be True or False"),
         ({"random_state": "now"}, "random_state must be"),
     ],

@@ -5,10 +5,10 @@ value of class j has the mean ``k(x, Z) beta_j``, and those of j and l have the 
 
     [j = l] (k(x, x) - |F|^2) + (e_j (x) F) A^-1 (e_l (x) F)^T
 
-The first part is what the landmarks leave of the prior variance, and the second what the labels leave of the rest. For
-Gaussian noise this is the posterior of DTC (Quiñonero-Candela and Rasmussen, "A unifying view of sparse approximate
-Gaussian process regression", JMLR 6, 2005, section 5), and that of FITC for the same A. Both parts are at least 0, and
-with all rows as landmarks the first is 0 in them and the sum that of the exact process.
+The first part is what the landmarks leave of the prior variance, and the second what the labels leave of the rest.
+With Gaussian noise this would be the posterior of DTC, the deterministic training conditional (Quiñonero-Candela and
+Rasmussen, "A unifying view of sparse approximate Gaussian process regression", JMLR 6, 2005, section 5). Both parts are
+at least 0, and with all rows as landmarks the sum is that of the exact process.
 """
 
 from __future__ import annotations
