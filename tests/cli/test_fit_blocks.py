@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from sklearn.linear_model import RidgeCV
 import mercer
 from cli_output import refusal
 from mercer.cli import main, use, use_blocks
+from mercer.cli.compare import advice_beside_constant
+from mercer.cli.options import FitOptions
 from mercer.data.blocks import reading
 from mercer.solvers.restricted.journal import Journal
 
@@ -138,6 +141,44 @@ def test_few_rows_and_noise_are_not_worse_than_a_simple_model(capsys: pytest.Cap
     scores = report_of(capsys, *ON_LANDMARKS, "noise.csv")["scores"]
     own, mean = (scores[name]["r2"] for name in scores)
     assert own > mean - 0.1
+
+
+@pytest.mark.parametrize(
+    ("settings", "target", "words"),
+    [
+        (["--set", "alpha=1e-6"], "number", r"The mean of the target scores higher than KernelRidge .*\(R² -0\."),
+        (["--set", "C=1e6"], "label", r"The share of each class predicts better than Kernel.*\(log loss 0\.[67]"),
+    ],
+)
+def test_a_constant_that_does_better_is_said(
+    capsys: pytest.CaptureFixture[str], settings: list[str], target: str, words: str
+) -> None:
+    random = np.random.default_rng(0)
+    noise = pd.DataFrame(random.normal(size=(300, 3)), columns=list("abc"))
+    noise = noise.assign(number=random.normal(size=300), label=random.choice(["no", "yes"], 300))
+    noise.drop(columns="label" if target == "number" else "number").to_csv("my noise.csv", index=False)
+    fit = ["my noise.csv", "-t", target, *FIT, *settings, "-o", "noise.mercer"]
+    advice = report_of(capsys, "fit", *fit)["advice"]
+    assert re.match(words, advice["text"]) and "may not tell the target" in advice["text"]
+    # The proposal is a command, which keeps the approximation.
+    command, *arguments = shlex.split(advice["command"])
+    assert command == "mercer" and "'my noise.csv'" in advice["command"] and "alpha" not in advice["command"]
+    code, out, _ = run(capsys, *arguments)
+    assert code == 0 and "60 landmarks" in out and "Linear" in out
+    code, out, _ = run(capsys, "fit", *fit)
+    assert code == 0 and advice["command"] in out and "on the held-out rows" in out
+
+
+def test_a_linear_fit_is_not_advised_again() -> None:
+    scores = {"KernelRidge": {"r2": -0.2}, "mean of the target": {"r2": -0.2}}
+    advice = advice_beside_constant(scores, FitOptions("a.csv", approximation="nystroem", kernel="linear"))
+    assert advice is not None and advice["command"] == "" and "scores as high as KernelRidge" in advice["text"]
+
+
+def test_no_advice_where_the_fit_in_blocks_is_better(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["-t", "heat", "--drop", "warm", *FIT, "-o", "heat.mercer"]
+    assert report_of(capsys, "fit", "rows", *options)["advice"] is None
+    assert report_of(capsys, "fit", "rows", *options, "--test-size", "0")["advice"] is None
 
 
 def test_a_column_of_texts_that_differ(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from mercer.cli.options import FitOptions
 from mercer.cli.scores import Scores
 
 _METRICS = {"classification": "accuracy", "regression": "r2"}
-_WORDS = {"accuracy": "accuracy", "r2": "R²"}
+_WORDS = {"accuracy": "accuracy", "r2": "R²", "log_loss": "log loss"}
 # Kernels that see about what the linear model sees of such columns.
 _SIMPLE = {
     "text": "BagOfWords().normalized()",
@@ -21,6 +21,8 @@ _SIMPLE = {
 }
 # Settings that belong to the kernel or to the learner which the proposal replaces.
 _OF_THE_OLD = ("C", "alpha", "gamma", "degree", "coef0", "nu", "epsilon", "tol", "noise")
+
+_NO_SIGNAL = " So these columns may not tell the target; look at what was left out, or add rows and columns."
 
 # Options of one value, in the order of the help.
 _PLAIN = (
@@ -31,6 +33,8 @@ _PLAIN = (
     "normalize",
     "impute",
     "axes",
+    "approximation",
+    "landmarks",
     "test_size",
     "rows",
     "seed",
@@ -63,10 +67,42 @@ def advice(scores: Mapping[str, Scores], options: FitOptions, job: Job) -> dict[
         return None
     command = _next(options, job)
     if rival == simplest and len(others) > 1:
-        verdict += " So these columns may not tell the target; look at what was left out, or add rows and columns."
+        verdict += _NO_SIGNAL
     if command is None:
         return {"text": verdict, "command": ""}
     return {"text": f"{verdict} Try:", "command": command}
+
+
+def advice_beside_constant(scores: Mapping[str, Scores], options: FitOptions) -> dict[str, str] | None:
+    """Return advice if a fit in blocks is no better than the constant on the held-out rows: ``text`` and ``command``.
+
+    A regression is compared by R², a classifier by the log loss, against that of the shares of the classes. None if
+    there is no score, or the fit, the first of the two, is better.
+
+    >>> scores = {"KernelRidge": {"r2": -0.2}, "mean of the target": {"r2": -0.01}}
+    >>> found = advice_beside_constant(scores, FitOptions("a.csv", approximation="nystroem"))
+    >>> found["text"][:78]
+    'The mean of the target scores higher than KernelRidge on the held-out rows (R²'
+    >>> found["command"]
+    'mercer fit a.csv --kernel linear --approximation nystroem'
+    """
+    if not scores:
+        return None
+    (mine, its), (constant, simple) = scores.items()
+    metric = "r2" if "r2" in its else "log_loss"
+    ahead = (simple[metric] - its[metric]) * (1 if metric == "r2" else -1)
+    if not ahead >= 0:
+        return None
+    rival, verb = constant, "scores higher than" if ahead > 0 else "scores as high as"
+    if metric == "log_loss":
+        # As in the report, its probabilities are the shares of the classes.
+        rival, verb = "share of each class", "predicts better than" if ahead > 0 else "predicts as well as"
+    text = f"The {rival} {verb} {mine} on the held-out rows ({_WORDS[metric]} {simple[metric]:.4f} against "
+    text += f"{its[metric]:.4f}).{_NO_SIGNAL}"
+    if options.kernel in ("linear", "Linear()"):
+        return {"text": text, "command": ""}
+    settings = [item for item in options.settings if item.partition("=")[0].strip() not in _OF_THE_OLD]
+    return {"text": f"{text} Try:", "command": command_line(replace(options, kernel="linear", settings=settings))}
 
 
 def _in_rows(metric: str, difference: float, held_out: int) -> str:

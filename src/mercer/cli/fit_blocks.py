@@ -17,6 +17,7 @@ from mercer._errors import DataError
 from mercer._optional import optional
 from mercer.cli.checks import default_output
 from mercer.cli.choose_blocks import Choice, Sample, choose
+from mercer.cli.compare import advice_beside_constant
 from mercer.cli.job import Job
 from mercer.cli.large import SplitRows, compared
 from mercer.cli.learners import learner
@@ -97,7 +98,7 @@ def fit(options: FitOptions) -> None:
             landmarks=_landmarks(fitted),
             search=None,
             scores=results,
-            advice=None,
+            advice=advice_beside_constant(results, options),
             tune=None,
         )
         report.update(peak_bytes=account.peak, seconds={"fit": seconds, "all": time.perf_counter() - start_time})
