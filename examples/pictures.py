@@ -14,12 +14,14 @@ from mercer import (
     SVC,
     SVR,
     GaussianProcessRegressor,
+    KernelKMeans,
     KernelOrdinalRegression,
+    KernelPCA,
     KernelQuantileRegression,
     OneClassSVM,
     plotting,
 )
-from mercer.kernels import RBF
+from mercer.kernels import RBF, Sigmoid
 
 
 def rings(n: int = 150) -> tuple[Any, Any]:
@@ -95,6 +97,36 @@ def tube() -> Any:
     return plotting.TubeDisplay.from_estimator(SVR(C=10.0, epsilon=0.25).fit(X, y), X, y)
 
 
+def gram_by_class() -> Any:
+    X, y = blobs()
+    return plotting.GramDisplay.from_kernel(RBF(1.0), X, y)
+
+
+def gram_by_leaves() -> Any:
+    X, _ = rings()
+    return plotting.GramDisplay.from_kernel(Sigmoid(0.5), X)
+
+
+def spectrum() -> Any:
+    X, _ = rings()
+    return plotting.SpectrumDisplay.from_kernel(Sigmoid(0.5, 0.5), X)
+
+
+def eigenfunctions() -> Any:
+    X, _ = wave()
+    return plotting.EigenfunctionsDisplay.from_kernel(RBF(1.0), X)
+
+
+def clusters() -> Any:
+    X, _ = blobs()
+    return plotting.ClustersDisplay.from_estimator(KernelKMeans(3, random_state=0).fit(X), X)
+
+
+def components() -> Any:
+    X, y = rings()
+    return plotting.ComponentsDisplay.from_estimator(KernelPCA(2, kernel="rbf", gamma=0.5).fit(X), X, y)
+
+
 PICTURES: tuple[Callable[[], Any], ...] = (
     boundary,
     boundary_of_three_classes,
@@ -105,6 +137,12 @@ PICTURES: tuple[Callable[[], Any], ...] = (
     posterior,
     quantiles,
     tube,
+    gram_by_class,
+    gram_by_leaves,
+    spectrum,
+    eigenfunctions,
+    clusters,
+    components,
 )
 
 

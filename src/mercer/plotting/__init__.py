@@ -6,7 +6,20 @@ a pandas DataFrame. Only ``plot`` needs matplotlib (``pip install 'mercer[plots]
 """
 
 from mercer.plotting.boundary import BoundaryDisplay
+from mercer.plotting.clusters import ClustersDisplay
+from mercer.plotting.components import ComponentsDisplay
+from mercer.plotting.gram import GramDisplay
 from mercer.plotting.process import ProcessDisplay
+from mercer.plotting.spectrum import EigenfunctionsDisplay, SpectrumDisplay
 from mercer.plotting.tube import TubeDisplay
 
-__all__ = ["BoundaryDisplay", "ProcessDisplay", "TubeDisplay"]
+__all__ = [
+    "BoundaryDisplay",
+    "ClustersDisplay",
+    "ComponentsDisplay",
+    "EigenfunctionsDisplay",
+    "GramDisplay",
+    "ProcessDisplay",
+    "SpectrumDisplay",
+    "TubeDisplay",
+]

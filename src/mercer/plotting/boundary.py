@@ -10,7 +10,8 @@ from sklearn.base import is_classifier, is_outlier_detector
 from mercer._errors import ParameterError
 from mercer._types import AnyArray, Matrix, Vector
 from mercer.plotting.drawing import axes_for, legend, line, mark, shown_rows, shown_text, table, whole
-from mercer.plotting.palette import INK, QUIET, ROLE_MARKERS, ROLE_SIZES, colour, marker, pale
+from mercer.plotting.palette import INK, QUIET, ROLE_MARKERS, ROLE_SIZES, colour, marker
+from mercer.plotting.regions import border, borders, fill
 from mercer.plotting.rows import NamedRows, Points, codes_of, labels_of, require_fitted, roles_of
 
 _WORDS = {
@@ -178,7 +179,8 @@ class BoundaryDisplay:
         outside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if ax is None else {}
         self.ax_ = axes_for(self, ax)
         self.figure_ = self.ax_.figure
-        self._draw_regions()
+        heights = self._heights() if len(self.grid) == 1 else (0.0, 1.0)
+        self.regions_ = fill(self.ax_, self.grid, self.codes, len(self.classes), heights)
         self._draw_lines()
         self._draw_points()
         self.ax_.set(xlabel=self.names[0], ylabel=self.names[1])
@@ -208,20 +210,6 @@ class BoundaryDisplay:
         # A one-class machine has one boundary and no margins.
         return _WORDS[self.classes.tolist() == [-1, 1] and len(self.levels) == 1]
 
-    def _draw_regions(self) -> None:
-        colours = np.array([pale(number) for number in range(len(self.classes))])
-        low, high = (0.0, 1.0) if len(self.grid) == 1 else (self.grid[1][0], self.grid[1][-1])
-        if len(self.grid) == 1:
-            low, high = self._heights()
-        self.regions_ = self.ax_.imshow(
-            colours[np.atleast_2d(self.codes)],
-            origin="lower",
-            extent=(self.grid[0][0], self.grid[0][-1], low, high),
-            aspect="auto",
-            interpolation="nearest",
-            zorder=0,
-        )
-
     def _heights(self) -> tuple[float, float]:
         """The range of the second axis where there is one feature."""
         if self.response is None:
@@ -241,24 +229,11 @@ class BoundaryDisplay:
             self.lines_ += self.ax_.plot(self.grid[0], self.response, color=INK)
             self.lines_ += [self.ax_.axhline(level, **_line(level)) for level in self.levels]
             return
-        surfaces = [(self.codes == code).astype(float) for code in range(len(self.classes))]
-        drawn = [(one, 0.5, 0.0) for one in surfaces]
-        if self.response is not None:
-            drawn = [(self.response, level, level) for level in self.levels]
-        for surface, height, level in drawn:
-            # matplotlib warns of a level that a surface does not reach.
-            if surface.min() < height < surface.max():
-                options = _line(level)
-                self.lines_.append(
-                    self.ax_.contour(
-                        *self.grid,
-                        surface,
-                        levels=[height],
-                        colors=[options["color"]],
-                        linestyles=[options["linestyle"]],
-                        linewidths=[options["linewidth"]],
-                    )
-                )
+        if self.response is None:
+            self.lines_ = borders(self.ax_, self.grid, self.codes, len(self.classes))
+            return
+        for level in self.levels:
+            self.lines_ += border(self.ax_, self.grid, self.response, level, dashed=level != 0)
 
     def _draw_points(self) -> None:
         self.points_: dict[tuple[int, str], Any] = {}

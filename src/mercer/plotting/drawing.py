@@ -29,7 +29,7 @@ def axes_for(display: object, ax: Any) -> Any:
     return pyplot.subplots(layout="constrained")[1]
 
 
-def table(display: object, columns: Mapping[str, Any]) -> Any:
+def table(display: object, columns: Mapping[Any, Any]) -> Any:
     """Return columns as a pandas DataFrame.
 
     >>> table(object(), {"a": [1, 2]}).shape

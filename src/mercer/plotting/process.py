@@ -76,7 +76,7 @@ class ProcessDisplay:
     >>> from mercer.kernels import RBF
     >>> from mercer.plotting import ProcessDisplay
     >>> x = np.linspace(0, 3, 20)[:, None]
-    >>> prior = GaussianProcessRegressor(1.0 * RBF(1.0), noise=0.1)
+    >>> prior = GaussianProcessRegressor(1.0 * RBF(1.0), noise=0.1, optimizer=None)
     >>> len(ProcessDisplay.from_estimator(prior, x, n_draws=2, grid_resolution=30).plot().draws_)
     2
     >>> posterior = ProcessDisplay.from_estimator(prior.fit(x, np.sin(x[:, 0])), x, np.sin(x[:, 0]))
