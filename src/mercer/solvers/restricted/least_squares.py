@@ -15,8 +15,8 @@ from mercer.engine import memory
 from mercer.engine.progress import Progress
 from mercer.engine.settings import current
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients
-from mercer.solvers.restricted import precondition
-from mercer.solvers.restricted.passes import Part, Passes, in_single
+from mercer.solvers.restricted import clusters, precondition
+from mercer.solvers.restricted.passes import Part, Passes, StoredRows, in_single
 from mercer.solvers.restricted.whitening import Whitening
 from mercer.solvers.solution import Certificate, Solution, Status
 
@@ -30,6 +30,9 @@ _ASTRAY = 1.5
 # Residuals of conjugate gradients rise now and then, but where the bound of the gap is this many times what it was,
 # rounding has the better of them.
 _LOST = 1e4
+# Passes after which a preconditioner from landmarks is given up for one from a sample of the rows. Where it serves,
+# there were 20 to 75.
+_PATIENCE = 80
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +101,10 @@ class RestrictedState:
 
 @dataclass(frozen=True)
 class RestrictedCG:
-    r"""Conjugate gradients on the whitened system, preconditioned with the Hessian of a sample of the rows.
+    r"""Conjugate gradients on the whitened system, preconditioned with an estimate of the Hessian.
+
+    The estimate is that of a sample of the rows or, for many landmarks, of the landmarks weighted by the rows that are
+    closest to each; if the latter does not serve in 80 passes, a sample follows.
 
     With :math:`\Phi = K_{nm} L^{-\top}`, :math:`H = \Phi^\top W \Phi + \alpha I` and the residual r of
     :math:`H \gamma = \Phi^\top W t`, the objective is above the least one by :math:`r^\top H^{-1} r`, which is at most
@@ -136,16 +142,12 @@ class RestrictedCG:
         m, k = problem.rows.shape[1:]
         with memory.track() as account, ExitStack() as stack:
             stack.enter_context(memory.reserve(8 * m * m, f"the preconditioner of {m:,} landmarks"))
-            random = np.random.RandomState(self.random_state)
-            sampled = precondition.Sampled.of(problem.rows, problem.white, random)
-            inverse = precondition.SampledInverse.of(sampled, np.asarray(problem.alphas))
-            answer = _Answer.at(problem, np.zeros((m, k)), 0)
+            answer, status = _Answer.at(problem, np.zeros((m, k)), 0), Status.converged
             size = _lengths(answer.residual)
             if start is not None:
                 answer = _Answer.at(problem, start, answer.passes)
-            # Not where nothing is left to do: values may be evaluated for it.
-            single = None if answer.is_small(self.tol) else in_single(problem.rows, stack)
-            answer, status = self._refine(problem, inverse, answer, single)
+            if not answer.is_small(self.tol):
+                answer, status = self._improve(problem, answer, stack)
         gap = float(answer.gap.sum())
         with np.errstate(divide="ignore", invalid="ignore"):
             violation = float(np.where(size > 0, _lengths(answer.residual) / size, 0.0).max(initial=0.0))
@@ -161,10 +163,32 @@ class RestrictedCG:
         )
         return Solution(problem.white.coefficients(answer.gamma), status, certificate, RestrictedState(answer.gamma))
 
+    def _improve(self, problem: RestrictedLeastSquares, answer: _Answer, stack: ExitStack) -> tuple[_Answer, Status]:
+        """Steps until the gap is small, with the preconditioner that takes the least time."""
+        rows = problem.rows
+        if not (isinstance(rows, StoredRows) and clusters.are_cheaper(*rows.shape[:2])):
+            inverse = self._by_sample(problem)
+            return self._refine(problem, inverse, answer, in_single(rows, stack))
+        single = in_single(rows, stack)
+        K = (single if isinstance(single, StoredRows) else rows).gram.stored_array()
+        if K is not None:
+            hessian = clusters.Clusters.of(K, rows.weights, problem.white, rows.n_jobs)
+            inverse = precondition.EstimatedInverse.of(hessian, np.asarray(problem.alphas))
+            few = replace(self, max_iter=min(self.max_iter, _PATIENCE))
+            answer, status = few._refine(problem, inverse, answer, single)
+            if status is not Status.iteration_limit or self.max_iter <= _PATIENCE:
+                return answer, status
+            del inverse
+        return self._refine(problem, self._by_sample(problem), answer, single)
+
+    def _by_sample(self, problem: RestrictedLeastSquares) -> precondition.EstimatedInverse:
+        sampled = precondition.Sampled.of(problem.rows, problem.white, np.random.RandomState(self.random_state))
+        return precondition.EstimatedInverse.of(sampled, np.asarray(problem.alphas))
+
     def _refine(
         self,
         problem: RestrictedLeastSquares,
-        inverse: precondition.SampledInverse,
+        inverse: precondition.EstimatedInverse,
         best: _Answer,
         single: Passes | None,
     ) -> tuple[_Answer, Status]:
@@ -240,7 +264,7 @@ class _Run:
     def __init__(
         self,
         problem: RestrictedLeastSquares,
-        inverse: precondition.SampledInverse,
+        inverse: precondition.EstimatedInverse,
         start: _Answer,
         single: Passes | None,
     ) -> None:

@@ -1,4 +1,4 @@
-"""An approximate inverse of the Hessian of a restricted problem, from a sample of the rows."""
+"""An approximate inverse of the Hessian of a restricted problem, from a sample of the rows or from the landmarks."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from mercer._errors import NumericalError
 from mercer._types import Matrix, Positions, Vector
 from mercer.engine import lapack, memory, tiles
+from mercer.solvers.restricted.clusters import Clusters
 from mercer.solvers.restricted.passes import Passes, RowsWithState
 from mercer.solvers.restricted.whitening import Whitening
 
@@ -142,15 +143,15 @@ def solve(factor: Matrix, vectors: Matrix) -> Matrix:
 
 
 @dataclass(frozen=True, eq=False)
-class SampledInverse:
+class EstimatedInverse:
     """The inverse of the estimated Hessian, for columns with penalties of their own."""
 
     factors: list[tuple[Positions, Matrix]]
 
     @classmethod
-    def of(cls, sampled: Sampled, alphas: Vector) -> SampledInverse:
+    def of(cls, hessian: Sampled | Clusters, alphas: Vector) -> EstimatedInverse:
         """One factor for each penalty."""
-        return cls([(np.flatnonzero(alphas == alpha), sampled.factor(float(alpha))) for alpha in np.unique(alphas)])
+        return cls([(np.flatnonzero(alphas == alpha), hessian.factor(float(alpha))) for alpha in np.unique(alphas)])
 
     def __call__(self, vectors: Matrix) -> Matrix:
         """The inverse times vectors, (m, k)."""

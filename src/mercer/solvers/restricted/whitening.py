@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._errors import IndefiniteKernelError
-from mercer._types import Matrix
-from mercer.engine import lapack
+from mercer._types import Matrix, Vector
+from mercer.engine import lapack, tiles
 
 # The jitter is raised this often, each time tenfold.
 _RAISES = 6
@@ -65,6 +65,14 @@ class Whitening:
             f"the kernel matrix of the {len(K)} landmarks has a negative eigenvalue, beyond rounding: raising its "
             f"diagonal by {jitter / 10:.2g} is not enough. An approximation by landmarks needs a positive kernel."
         )
+
+    def diagonal(self) -> Vector:
+        """The diagonal of ``L L^T``, (m,)."""
+        total = np.zeros(len(self.factor))
+        for rows in tiles.spans(len(self.factor), tiles.TILE):
+            # The lower triangle holds other numbers.
+            total[rows.start :] += (np.triu(self.factor[rows, rows.start :]) ** 2).sum(axis=0)
+        return total
 
     def coefficients(self, gamma: Matrix) -> Matrix:
         """``L^-T gamma``, the coefficients of landmarks for coordinates, (m, k)."""
