@@ -134,15 +134,24 @@ def housing() -> list[Row]:
     train, test = order[: int(0.8 * len(X))], order[int(0.8 * len(X)) :]
     X = ((X - X[train].mean(axis=0)) / X[train].std(axis=0)).astype(np.float32)
     mean = y[train].mean()
-    rows = []
+    rows: list[Row] = []
+    reference = None
     for m, how in ((5000, "uniform"), (2500, "rpcholesky")):
         fitted, times = _beside_falkon(X[train], (y[train] - mean)[:, None], 1.0, 1e-5, m, 20, how)
-        errors = _errors(fitted, X[test], y[test] - mean)
-        note = f"test RMSE {errors['ours']:.4f}"
-        if "peer" in errors:
-            note += f"; Falkon, uniform {errors['peer']:.4f}"
+        squares = (_predicted(fitted, "ours", X[test]).ravel() - (y[test] - mean)) ** 2
+        error = float(np.sqrt(squares.mean()))
+        note, met, demand = f"test RMSE {error:.4f}", error <= 0.578, "RMSE <= .578"
+        if reference is not None:
+            excess = squares - reference
+            above, deviation = float(excess.mean()), float(excess.std(ddof=1) / np.sqrt(len(excess)))
+            note += f", squared errors above those of 5,000 by {above:.4f} with a standard error of {deviation:.4f}"
+            met = met and above <= 0
+            demand += ", no worse than 5,000 uniform"
+        reference = squares if reference is None else reference
+        if "peer" in fitted:
+            note += f"; Falkon, uniform {_errors(fitted, X[test], y[test] - mean)['peer']:.4f}"
         case = f"California housing, {m:,} landmarks, {how}"
-        rows.append(_row(case, times, note, errors["ours"] <= 0.578, ">= 4, RMSE <= .578"))
+        rows.append(Row(case, "Falkon", times["ours"], times.get("peer"), demand, met, note))
     return rows
 
 
