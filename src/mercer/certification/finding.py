@@ -29,8 +29,8 @@ class Finding:
         Of how many rows the kernel values with all others were evaluated, and how many there are.
     rows_error : float
         A bound of the root mean square error at the rows.
-    several : bool
-        Whether these are several pairs of classes, whose rows are counted for each.
+    each : str
+        For several problems: what their rows are counted for, such as ``"pair of classes"``.
     """
 
     primal: float
@@ -40,7 +40,7 @@ class Finding:
     evaluated: int
     rows: int
     rows_error: float = np.inf
-    several: bool = False
+    each: str = ""
 
     @property
     def is_proven(self) -> bool:
@@ -52,14 +52,14 @@ class Finding:
         """What the certificate says of the kernel matrix."""
         n = self.rows
         if self.is_proven:
-            part = "all pairs of the rows of each pair of classes" if self.several else f"all pairs of {n:,} rows"
+            part = f"all pairs of the rows of each {self.each}" if self.each else f"all pairs of {n:,} rows"
         else:
             part = f"the pairs of {self.evaluated:,} of {n:,} rows"
-            part += ", counted for each pair of classes" if self.several else ""
+            part += f", counted for each {self.each}" if self.each else ""
         return f"evaluated for {part}, and not stored"
 
 
-def joined(parts: Sequence[Finding]) -> Finding:
+def joined(parts: Sequence[Finding], each: str) -> Finding:
     """Several problems as one: sums of objectives, and a column of bounds for each."""
     if len(parts) == 1:
         return parts[0]
@@ -75,5 +75,5 @@ def joined(parts: Sequence[Finding]) -> Finding:
         bound,
         sum(part.evaluated for part in parts),
         sum(part.rows for part in parts),
-        several=True,
+        each=each,
     )

@@ -56,7 +56,7 @@ class LandmarkCertificate(Certificate):
         -------
         ndarray of shape (m,) or (m, k)
             Of what ``predict`` of a regression returns, and ``decision_function`` of a classifier; of several
-            classes of an ``SVC``, a column for each pair.
+            classes of an ``SVC``, a column for each pair; before predictions of a row are sorted, for quantiles.
 
         Raises
         ------

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -16,12 +17,15 @@ from mercer._types import Positions, RowsLike, Vector
 from mercer.certification.data_of_fit import codes_of, require_finite, rows_of_the_fit
 from mercer.certification.finding import Finding, joined
 from mercer.certification.landmark_certificate import LandmarkCertificate
+from mercer.certification.of_any_loss import LossOfRows, of_loss
 from mercer.certification.of_landmark_box import BoxLoss, of_box
 from mercer.certification.of_landmark_losses import of_logistic, of_ridge
 from mercer.certification.rows_of_fit import RowsOfFit
 from mercer.data.seeds import generator
 from mercer.engine import memory, threads
 from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression
+from mercer.estimators.kernel_machine import KernelMachine
+from mercer.estimators.kernel_quantile_regression import KernelQuantileRegression
 from mercer.estimators.kernel_ridge import KernelRidge
 from mercer.estimators.shared.labels import check_labels
 from mercer.estimators.shared.targets import check_numbers
@@ -29,6 +33,7 @@ from mercer.estimators.shared.weights import check_sample_weight
 from mercer.estimators.svc import SVC
 from mercer.estimators.svr import SVR
 from mercer.kernels.parameters import whole
+from mercer.losses import Loss, OwnLoss, Quantile
 from mercer.solvers.restricted.exact import RowSample
 from mercer.solvers.solution import Status
 
@@ -52,13 +57,14 @@ def certify_landmarks(
 
     The certificate of the fit itself is for functions over its landmarks. This one is for functions over all rows: the
     slopes of the losses at the function make a solution of the dual problem, whose objective takes one pass over all
-    pairs of rows, :math:`n^2 / 2` kernel values, and no memory for them. The least objective of all functions is
-    between ``dual`` and ``primal``, and predictions are within ``prediction_bound`` of those of the exact learner.
+    pairs of rows, :math:`n^2 / 2` kernel values, and no memory for them. (Machines of several classes and quantiles of
+    several levels take one for each function.) The least objective of all functions is between ``dual`` and ``primal``,
+    and predictions are within ``prediction_bound`` of those of the exact learner.
 
     Parameters
     ----------
-    model : KernelRidge, KernelLogisticRegression, SVC or SVR
-        Fitted with ``approximation="nystroem"``.
+    model : KernelRidge, KernelLogisticRegression, SVC, SVR, KernelMachine or KernelQuantileRegression
+        Fitted with ``approximation="nystroem"``. A loss of a :class:`KernelMachine` is one of :mod:`mercer.losses`.
     X : array-like or sparse matrix of shape (n, d), or other rows
         Those of the fit.
     y : array-like of shape (n,) or (n, n_targets)
@@ -85,7 +91,7 @@ def certify_landmarks(
     TypeError
         If this learner has no such certificate.
     ParameterError
-        If the fit was not over landmarks, or a parameter is out of its range.
+        If the fit was not over landmarks, a parameter is out of its range, or the loss is user-defined.
     DataError
         If the data cannot be used, are not those of the fit (rows other than the landmarks at ``landmark_indices_``,
         other columns, numbers of targets or classes), or coefficients of the model are not finite.
@@ -211,7 +217,7 @@ def _hinge(
         state = RowsOfFit(model, part[chosen], model.support_vectors_, model.dual_coef_[[number]].T.copy(), sample)
         offset = float(model.intercept_[number])
         parts.append(of_box(state, BoxLoss.hinge(signs, costs[chosen], intercept=bool(model.fit_intercept)), offset))
-    return joined(parts)
+    return joined(parts, "pair of classes")
 
 
 def _tube(
@@ -224,9 +230,64 @@ def _tube(
     return of_box(state, loss, float(model.intercept_[0]))
 
 
+def _machine(
+    model: Any, part: Any, checked: Any, y: Any, weight: Vector, used: Positions, sample: RowSample | None
+) -> Finding:
+    loss = model.loss_
+    if isinstance(loss, OwnLoss):
+        raise ParameterError(
+            f"the loss {loss.name} is user-defined, and its conjugate is known only approximately, from below, so that "
+            "no bound would be proven. Pass a model with a loss of mercer.losses."
+        )
+    if loss.targets == "signs":
+        codes = codes_of(model, check_labels(type(model).__name__, y, checked.shape[0]), used)
+        weight, k = weight * model.class_weight_[codes], len(model.classes_)
+        columns = [np.where(codes == number, 1.0, -1.0) for number in ([1] if k == 2 else range(k))]
+    else:
+        columns = [check_numbers(model, y, checked, several=False)[used]]
+        loss.check_targets(columns[0])
+    problems = [(loss, column) for column in columns]
+    return _of_losses(model, part, problems, weight, float(model.alpha), sample, intercept=bool(model.fit_intercept))
+
+
+def _quantiles(
+    model: Any, part: Any, checked: Any, y: Any, weight: Vector, used: Positions, sample: RowSample | None
+) -> Finding:
+    targets = check_numbers(model, y, checked, several=False)[used]
+    problems: list[tuple[Loss, Vector]] = [(Quantile(float(level)), targets) for level in model.quantiles_]
+    found = _of_losses(model, part, problems, float(model.C) * weight, 1.0, sample, intercept=True)
+    if len(problems) > 1 or np.ndim(model.quantiles) == 0:
+        return found
+    return replace(found, bound=lambda X: found.bound(X)[:, None])
+
+
+def _of_losses(
+    model: Any,
+    part: Any,
+    problems: Sequence[tuple[Loss, Vector]],
+    weight: Vector,
+    alpha: float,
+    sample: RowSample | None,
+    *,
+    intercept: bool,
+) -> Finding:
+    """One function for each loss with its targets, for the same rows and weights."""
+    counts = weight > 0
+    rows = part if counts.all() else part[counts]
+    sample = None if sample is None else sample.shared(len(problems))
+    parts = []
+    for number, (loss, targets) in enumerate(problems):
+        state = RowsOfFit(model, rows, model.support_vectors_, model.dual_coef_[[number]].T.copy(), sample)
+        risk = LossOfRows(loss, targets[counts], weight[counts], intercept)
+        parts.append(of_loss(state, risk, alpha, float(model.intercept_[number])))
+    return joined(parts, "function")
+
+
 _FINDINGS: dict[type, Callable[..., Finding]] = {
     KernelRidge: _ridge,
     KernelLogisticRegression: _logistic,
     SVC: _hinge,
     SVR: _tube,
+    KernelMachine: _machine,
+    KernelQuantileRegression: _quantiles,
 }

@@ -179,7 +179,7 @@ def _dual(problem: RegularizedRisk, u: Vector, Ku: Vector) -> float:
 def _within(problem: RegularizedRisk, u: Vector) -> Vector:
     """The nearest multipliers that are feasible."""
     if problem.intercept:
-        return balanced(problem, u)
+        return balanced(problem.loss, problem.targets, problem.weight, u)
     low, high = problem.loss.slopes(problem.targets)
     return np.clip(u, problem.weight * low, problem.weight * high)
 

@@ -240,7 +240,7 @@ def refuse_certificate(learner: KernelEstimator) -> None:
         raise ParameterError(
             f"{type(learner).__name__} has approximation={learner.approximation!r}, whose coefficients are those of "
             "landmarks, and certificates of given coefficients are for those of all rows; leave out approximation. "
-            "mercer.certify_landmarks takes fits of KernelRidge, KernelLogisticRegression, SVC and SVR over landmarks."
+            "mercer.certify_landmarks takes fits over landmarks."
         )
 
 

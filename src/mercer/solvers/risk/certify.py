@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._types import Vector
+from mercer.losses import Loss
 from mercer.solvers.risk.regularized_risk import RegularizedRisk
 
 
@@ -55,13 +56,12 @@ def bounds(problem: RegularizedRisk, c: Vector, Kc: Vector, b: float, u: Vector,
     return Bounds(float(losses.sum()) + penalty, float(rows.sum()) + norm, float(rows.max(initial=0.0)), norm)
 
 
-def balanced(problem: RegularizedRisk, u: Vector) -> Vector:
+def balanced(loss: Loss, targets: Vector, w: Vector, u: Vector) -> Vector:
     """Multipliers next to u that sum to 0, as they must where there is an offset, and stay gradients of the losses.
 
-    What the sum has too much is taken from each in proportion to the room that it has.
+    What the sum has too much is taken from each in proportion to the room that it has. The losses have weights w (n,).
     """
-    low, high = problem.loss.slopes(problem.targets)
-    w = problem.weight
+    low, high = loss.slopes(targets)
     u = np.clip(u, w * low, w * high)
     excess = float(u.sum())
     room = u - w * low if excess > 0 else w * high - u

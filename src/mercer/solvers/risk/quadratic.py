@@ -206,7 +206,7 @@ def answer(problem: RegularizedRisk, K: KernelProducts, lam: float, residual: Re
     c, Kc, b = residual.point.C[:, 0], residual.point.KC[:, 0], float(residual.point.b[0])
     u, Ku = residual.expansion.gradient[:, 0], residual.KR[:, 0] - lam * Kc
     if problem.intercept:
-        even = balanced(problem, u)
+        even = balanced(problem.loss, problem.targets, problem.weight, u)
         if (even != u).any():
             u, Ku = even, Ku + (K @ (even - u)[:, None])[:, 0]
     risk = replace(problem, penalty=HalfSquare(), alpha=lam)
