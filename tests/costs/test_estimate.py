@@ -264,3 +264,16 @@ def test_a_classifier_on_blocks_marks_no_rows_and_takes_more_passes() -> None:
     certificate = model.fit(blocks).certificate_
     assert certificate.iterations <= 2 * expected.passes
     assert expected.nbytes / 3 <= certificate.peak_bytes <= 1.5 * expected.nbytes
+
+
+@pytest.mark.parametrize("optimizer", [None, "fmin_l_bfgs_b"])
+def test_a_process_on_blocks(optimizer: Any) -> None:
+    model = GaussianProcessRegressor(
+        RBF(1.0), noise=0.1, approximation="nystroem", n_landmarks=50, optimizer=optimizer, random_state=0
+    )
+    rows = np.random.default_rng(0).normal(size=(3000, 2))
+    blocks = Blocks(rows, np.sin(rows[:, 0]) + 0.3 * rows[:, 1] * np.cos(9 * rows[:, 0]))
+    expected = estimate(model, blocks)
+    assert expected.passes == 2 and ("evidence of 3,000 rows" in expected.note) == (optimizer is not None)
+    certificate = model.fit(blocks).certificate_
+    assert expected.nbytes / 3 <= certificate.peak_bytes <= 1.5 * expected.nbytes

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from mercer._registered import command_line_of
 from mercer.engine import memory
 from mercer.estimators.gaussian.over_landmarks import SAMPLE
+from mercer.estimators.shared.on_blocks import rows_to_draw
 from mercer.estimators.shared.what_fits import bytes_in_blocks, solving_bytes
 from mercer.gram.hold import HELD_SHARE, fits, held_bytes
 from mercer.landmarks.choose import choice_bytes, rows_seen
@@ -356,6 +357,17 @@ def _process_on_landmarks(model: Any, case: Case, way: Way) -> Way:
     if getattr(model, "optimizer", None) is None:
         return replace(way, passes=2, exact=2, operations=way.operations + 2.0 * n * m * m + m**3)
     (sample,) = _process(model, case.of_rows(min(n, SAMPLE)))
+    if case.blocks:
+        drawn = min(n, rows_to_draw(n, m))
+        return replace(
+            way,
+            nbytes=max(way.nbytes, sample.nbytes),
+            before=way.before + sample.before + 2.0 * _EVALUATIONS * drawn * m,
+            passes=2,
+            exact=2,
+            operations=way.operations + sample.operations + _EVALUATIONS * (6.0 * drawn * m * m + 5.0 * m**3),
+            note=f"seconds are for {_EVALUATIONS} evaluations of the bound of the evidence of {drawn:,} rows",
+        )
     return replace(
         way,
         nbytes=max(way.nbytes, sample.nbytes),

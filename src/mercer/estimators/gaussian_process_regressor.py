@@ -7,16 +7,16 @@ import time
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, MemoryBudgetError, MercerWarning, ParameterError, warn_user
 from mercer._registered import CommandLine
-from mercer._types import CheckedRows, Matrix, RowsLike, Vector
+from mercer._types import CheckedRows, Matrix, Vector
 from mercer.data.fitted import Fitted
-from mercer.data.statements import Either, Floats, Is, Maybe, Number, Whole, Word
+from mercer.data.statements import Count, Either, Floats, Is, Maybe, Number, Whole, Word
 from mercer.engine import memory, threads
+from mercer.estimators.gaussian.in_parts import PartRows, PartsFit
 from mercer.estimators.gaussian.options import (
     NOISE_BOUNDS,
     ROWS_OR_LANDMARKS,
@@ -35,6 +35,7 @@ from mercer.estimators.shared.left_out_baseline import has_large_offset, warn_if
 from mercer.estimators.shared.parameters import require_choice, require_flags
 from mercer.estimators.shared.statements import FitRows, LikeThe, has_full_diagonal, theta_fits
 from mercer.estimators.shared.targets import warn_of_constant
+from mercer.estimators.shared.whole_rows import takes_parts
 from mercer.gram.hold import fits
 from mercer.kernels import RBF, Kernel
 from mercer.kernels.convert import KernelLike
@@ -135,6 +136,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         With an approximation: bounds of the exact log evidence at ``theta_`` from below and above, up to rounding.
     landmark_indices_ : ndarray of shape (n_landmarks,) or None
         With an approximation: the positions of the landmarks among the training rows; None if they are none of them.
+        After a fit to rows in parts it is None as well.
+    search_rows_ : int
+        After a fit to rows in parts with a search: the number of rows of the sample on which it was made.
     search_ : Search or None
         All searches: where each started and ended, the objective there, and how it ended.
     X_train_, y_train_ : ndarray of shape (n_samples, n_features), (n_samples,) or (n_samples, n_targets)
@@ -178,6 +182,10 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
     much of the variance of f, the fitted noise is too large. With all rows as landmarks the posterior is exact.
     Variances are those of a process whose values in the landmarks have seen all rows. They are usually larger than the
     exact ones, but not always: rows far from a landmark may teach it too much.
+
+    Of rows in blocks or partitions, landmarks and hyper-parameters come from a uniform sample, which is drawn in one
+    pass: the last search maximises the bound of the evidence of its ``search_rows_`` rows. The posterior and the bounds
+    of the evidence are those of all rows. Eight numbers and the targets of each row are in memory.
 
     References
     ----------
@@ -236,6 +244,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
             "_landmark_factors": Is(InducingFactors),
             "landmark_indices_": Maybe(Whole("n", distinct=True)),
             "log_marginal_likelihood_bounds_": Floats(lambda: (2,)),
+            "search_rows_": Count(least=1),
         },
         parameters={"mean": Word(("zero", "constant", "linear"))},
         rules=(
@@ -293,13 +302,16 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         self.landmarks = landmarks
         self.n_jobs = n_jobs
 
-    def fit(self, X: RowsLike, y: ArrayLike) -> Self:
+    @takes_parts
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Search for the hyper-parameters and condition on rows and their targets.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
-            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        X : array-like or sparse matrix of shape (n, d), Blocks or a collection of Dask
+            For ``kernel="precomputed"``, the kernel matrix, (n, n). Blocks, which have targets of their own, are read
+            once for targets and a sample, on which hyper-parameters are searched, and three times for the posterior.
+            Partitions of Dask are read as blocks, on this machine. Both need an approximation.
         y : array-like of shape (n,) or (n, n_targets)
 
         Returns
@@ -320,8 +332,11 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         """
         start_time = time.perf_counter()
         self._check_parameters()
+        parts = PartRows.of(self, X, y)
+        if parts is not None:
+            X, y = parts.training()
         X, y = self._check_X_and_numbers(X, y, several=True)
-        y = y.copy()
+        y = y.copy() if parts is None else parts.y.astype(np.float64)
         self._check_targets(y)
         variances = row_variances(self.alpha, len(y))
         self._fit_kernel(X, intercept=False)
@@ -333,7 +348,12 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         if self.is_on_landmarks:
             self._normalise(y)
             self._center = None
-            LandmarkFit(self, X, self.y_train_.reshape(len(y), -1), variances, parameters, log_prior).run()
+            targets = self.y_train_.reshape(len(y), -1)
+            if parts is None:
+                LandmarkFit(self, X, targets, variances, parameters, log_prior).run()
+            else:
+                drawn, places = (targets[parts.positions], variances[parts.positions]), parts.blocks
+                PartsFit(self, X, *drawn, parameters, log_prior, places, targets, variances).run()
             if self.search_ is not None:
                 self._warn_if_degenerate(X)
             return self
@@ -375,7 +395,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
 
     def _forget(self) -> None:
         """Drop what only some fits set."""
-        for name in ("L_", "_landmark_factors", "landmark_indices_", "log_marginal_likelihood_bounds_"):
+        bounds = "log_marginal_likelihood_bounds_"
+        for name in ("L_", "_landmark_factors", "landmark_indices_", bounds, "search_rows_"):
             self.__dict__.pop(name, None)
 
     def _check_targets(self, y: Matrix) -> None:

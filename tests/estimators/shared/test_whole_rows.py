@@ -16,7 +16,15 @@ from mercer._errors import DataError, ParameterError
 ROWS = np.random.default_rng(0).normal(size=(40, 2))
 LABELS = (ROWS[:, 0] > 0).astype(int)
 # Those that are fitted to blocks, but not without an approximation.
-_IN_PARTS = ("KernelRidge", "KernelLogisticRegression", "KernelMachine", "KernelQuantileRegression", "SVC", "SVR")
+_IN_PARTS = (
+    "GaussianProcessRegressor",
+    "KernelRidge",
+    "KernelLogisticRegression",
+    "KernelMachine",
+    "KernelQuantileRegression",
+    "SVC",
+    "SVR",
+)
 
 
 def _estimators() -> list[str]:

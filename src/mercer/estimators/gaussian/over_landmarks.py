@@ -129,9 +129,10 @@ class LandmarkFit:
             objective = InducingObjective(problem, model.n_jobs)
             model.search_ = self._search(objective, theta, objective.bytes_each) if searches else None
             theta = model.search_.theta if searches else theta
-            with objective.room():
-                projected = project(problem, theta)
-                bounds = evidence_bounds(problem, projected)
+            whole = self._of_all_rows(problem)
+            with InducingObjective(whole, model.n_jobs).room():
+                projected = project(whole, theta)
+                bounds = evidence_bounds(whole, projected)
         self._set(theta, landmarks, projected)
         model.log_marginal_likelihood_value_ = bounds[0]
         model.log_marginal_likelihood_bounds_ = np.array(bounds)
@@ -152,6 +153,10 @@ class LandmarkFit:
         model = self.learner
         covariance = KernelCross(model.kernel_, self.X, landmarks.rows, model.n_jobs)
         return InducingRegression(covariance, self.targets, self.variances, model.noise is not None)
+
+    def _of_all_rows(self, problem: InducingRegression) -> InducingRegression:
+        """The problem whose posterior is the answer."""
+        return problem
 
     def _box(self) -> list[list[float]]:
         return [[dataclasses.replace(p, value=b).theta for b in p.bounds] for p in self.parameters]

@@ -21,6 +21,7 @@ from mercer.data.sklearn_errors import advised
 from mercer.data.vectors import column_names
 from mercer.engine import memory
 from mercer.estimators.gaussian.covariance import covariance_of
+from mercer.estimators.gaussian.in_parts import predicts_parts
 from mercer.estimators.gaussian.options import function_variance, mean_functions, require_observation, row_variances
 from mercer.estimators.gaussian.over_landmarks import require_all_rows
 from mercer.estimators.shared.base import KernelEstimator, bind_columns
@@ -171,6 +172,7 @@ class GaussianPredictions(KernelEstimator):
         # What White terms are between training rows is noise, and no part of the function.
         return KernelExpansion(without_noise(self.kernel_), self.X_train_, weights, n_jobs=self.n_jobs)
 
+    @predicts_parts
     def predict(
         self, X: RowsLike, return_std: bool = False, return_cov: bool = False, *, observation: bool | None = None
     ) -> Any:
@@ -178,8 +180,9 @@ class GaussianPredictions(KernelEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (m, n_features)
-            For ``"precomputed"``, kernel values of new and training rows, shape (m, n_samples).
+        X : array-like or sparse matrix of shape (m, n_features), Blocks or a collection of Dask
+            For ``"precomputed"``, kernel values of new and training rows, shape (m, n_samples). For rows in parts there
+            is no ``return_cov``.
         return_std : bool, default=False
             Whether to return standard deviations as well, of the quantity that ``observation`` selects. They are
             computed in tiles of new rows, whose size follows from the memory budget. For at least twice as many new

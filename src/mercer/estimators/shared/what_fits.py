@@ -16,6 +16,8 @@ from mercer.solvers.restricted import components, precondition
 
 # With fewer landmarks a function has little to work with.
 _FEWEST = 50
+# What a process keeps of each row in blocks, beside its targets.
+_NUMBERS = 8
 
 
 def solving_bytes(learner: str, n: int, m: int, *, in_parts: bool = False) -> int:
@@ -42,6 +44,8 @@ def bytes_in_blocks(learner: str, n: int, m: int, d: int, how: str) -> int:
     3360000
     """
     drawn = min(n, rows_to_draw(n, m))
+    if learner == "GaussianProcessRegressor":
+        return max(solving_bytes(learner, n, m), choice_bytes(drawn, m, how), 2 * 8 * d * drawn) + 8 * n * _NUMBERS
     return max(solving_bytes(learner, n, m, in_parts=True), choice_bytes(drawn, m, how), 2 * 8 * d * drawn)
 
 
