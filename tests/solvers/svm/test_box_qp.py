@@ -14,6 +14,7 @@ from mercer.solvers.svm.free_set import newton_change
 from mercer.solvers.svm.interior import interior_point
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.kept_matrix import KeptMatrix
+from mercer.solvers.svm.quadratic import StoredQuadratic
 from mercer.solvers.svm.smo import SMO
 from mercer.solvers.svm.solver import Start
 from mercer.solvers.svm.working_set import select
@@ -247,7 +248,9 @@ def test_newton_change_stays_in_the_box_and_gains(rng):
 def test_interior_point_agrees_with_smo(C, rng):
     X, y, _ = make(rng, n=60)
     K = Gram(RBF(1.0), X).dense()
-    beta = interior_point(K, y, np.where(y > 0, 0, -C), np.where(y > 0, C, 0), np.ones((60, 1)), np.zeros(1))
+    beta = interior_point(
+        StoredQuadratic(K), y, np.where(y > 0, 0, -C), np.where(y > 0, C, 0), np.ones((60, 1)), np.zeros(1)
+    )
     best = SMO().solve(BoxQP.classification(PrecomputedGram(K), y, np.full(60, C))).certificate.dual
     assert y @ beta - 0.5 * beta @ K @ beta == pytest.approx(best, rel=1e-7)
     assert abs(beta.sum()) < 1e-8 * C

@@ -11,6 +11,7 @@ from mercer.solvers.svm import active_set, smo, whole_matrix
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.free_set import solution_by_free_sets
 from mercer.solvers.svm.interior import interior_point
+from mercer.solvers.svm.quadratic import StoredQuadratic
 from mercer.solvers.svm.smo import SMO
 
 
@@ -25,9 +26,9 @@ def test_it_is_the_solution_of_the_interior_point_method(rng, sums):
     K, y, lower, upper = box_problem(rng)
     A = np.stack([y > 0, y < 0], axis=1).astype(float) if sums == 2 else np.ones((80, sums))
     totals = np.array([0.0, 20.0, -20.0])[:1] if sums == 1 else np.array([20.0, -20.0])[:sums]
-    expected = interior_point(K, y, lower, upper, A, totals)
+    expected = interior_point(StoredQuadratic(K), y, lower, upper, A, totals)
     # Near it, with the same sums.
-    other = interior_point(K, 1.1 * y, lower, upper, A, totals)
+    other = interior_point(StoredQuadratic(K), 1.1 * y, lower, upper, A, totals)
     start = 0.8 * expected + 0.2 * other
     result = solution_by_free_sets(K, y, start, lower, upper, A)
     assert result is not None and (result >= lower).all() and (result <= upper).all()

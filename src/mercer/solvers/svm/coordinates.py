@@ -17,6 +17,7 @@ from mercer.engine import threads
 from mercer.engine.progress import Progress
 from mercer.gram.features import ExplicitFeatures
 from mercer.loops.coordinates import Box, Descent, dense_pass, sparse_pass
+from mercer.solvers.svm.interior_features import go_on_inside, passes_before
 from mercer.solvers.svm.iterate import Iterate
 
 # A pass that meets this share of the tolerance is followed by a look at all rows.
@@ -94,15 +95,24 @@ class CoordinateDescent:
         n, has_sum = len(point.beta), len(totals) > 0
         total, aim, left = float(totals[0]) if has_sum else 0.0, _PART * self.tol, _MOST_PASSES * n
         state = _State.begin(self.features, point, has_sum)
+        patience = passes_before(self.features.shape[1]) * n
         while left > 0:
-            left -= self._passes(state, total, aim, left)
+            visits = self._passes(state, total, aim, int(min(left, patience)))
+            left -= visits
             point.beta = state.descent.beta.copy()
             if has_sum:
                 balance(point, total)
             self.renew(point)
             if point.violation() <= self.tol:
                 break
-            aim *= _LOWER
+            if visits < patience:
+                aim *= _LOWER
+            elif go_on_inside(self.features, point, totals, self.tol):
+                state = _State.begin(self.features, point, has_sum)
+                if point.violation() <= self.tol:
+                    break
+            else:
+                patience = np.inf
             state.descent.beta[:] = point.beta
         point.steps += _MOST_PASSES * n - left
 

@@ -17,6 +17,7 @@ from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.interior import interior_point
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.pair_answers import Answer
+from mercer.solvers.svm.quadratic import StoredQuadratic
 from mercer.solvers.svm.smo import SMO, small_matrix
 from mercer.solvers.svm.solver import BoxSolver, Start
 
@@ -145,5 +146,7 @@ def _by_interior_point(problem: BoxQP, start: Vector) -> tuple[Vector, int]:
     with memory.reserve(nbytes, "the kernel matrix and a factor"):
         K = whole_matrix(problem.gram, np.float64)
         A = Iterate.begin(problem, start).membership()
-        weights = interior_point(K, problem.linear, problem.lower, problem.upper, A, np.array(problem.totals))
+        weights = interior_point(
+            StoredQuadratic(K), problem.linear, problem.lower, problem.upper, A, np.array(problem.totals)
+        )
         return (weights if weights @ K @ weights < start @ K @ start else start), nbytes

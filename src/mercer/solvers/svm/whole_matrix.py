@@ -14,6 +14,7 @@ from mercer.solvers.svm.block import Block, Rounding, Stall, padded, resolves
 from mercer.solvers.svm.free_set import newton_change, solution_by_free_sets
 from mercer.solvers.svm.interior import interior_point, interior_point_in_tube
 from mercer.solvers.svm.iterate import Iterate
+from mercer.solvers.svm.quadratic import DoubledQuadratic, StoredQuadratic
 
 # Steps for each row before Newton steps are tried.
 ROUND = 4
@@ -129,7 +130,7 @@ def interior_round(K: Array, point: Iterate, *, free_sets_only: bool = False) ->
     if after is None and not free_sets_only:
         if point.tube:
             return _interior_round_in_tube(np.asarray(K, dtype=np.float64), point)
-        after = interior_point(block, linear, lower, upper, A, A.T @ before)
+        after = interior_point(StoredQuadratic(block), linear, lower, upper, A, A.T @ before)
     point.steps += 1
     if after is None:
         return False
@@ -146,7 +147,9 @@ def _interior_round_in_tube(K: Array, point: Iterate) -> bool:
     A, before = point.membership(), point.beta
     # Not from the gradient, in which the rounding of all steps has added up.
     linear = point.linear if point.origin is None else point.linear + K @ point.origin
-    after = interior_point_in_tube(K, linear, point.tube, point.lower, point.upper, A, A.T @ before)
+    after = interior_point_in_tube(
+        DoubledQuadratic(StoredQuadratic(K)), linear, point.tube, point.lower, point.upper, A, A.T @ before
+    )
     point.steps += 1
     change = after - before
     more = float(np.abs(after).sum() - np.abs(before).sum())

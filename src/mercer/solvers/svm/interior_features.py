@@ -1,0 +1,95 @@
+"""The interior point method for box problems in the space of explicit features.
+
+Coordinate descent takes as many passes as the condition of the features asks for, which is without bound: columns in
+different units, or large penalties. An interior point method takes some tens of factors of p columns, whatever these
+are, and leaves weights next to their bounds or inside, on which Newton steps end it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mercer._types import Vector
+from mercer.engine import memory
+from mercer.gram.features import ExplicitFeatures, square_work_bytes
+from mercer.gram.hold import fits
+from mercer.solvers.svm.interior import interior_point, interior_point_in_tube
+from mercer.solvers.svm.iterate import Iterate
+from mercer.solvers.svm.quadratic import DoubledQuadratic, FeatureQuadratic
+from mercer.solvers.svm.whole_matrix import on_whole_matrix
+
+# With more features a factor takes longer than the passes that it spares.
+_MOST = 1000
+# As many passes of coordinate descent take as long as the method, whatever the number of features p is, and for each.
+_PASSES, _PASSES_EACH = 20, 0.3
+# Afterwards so many rounds on the free rows, at most so many, and on the worst of each side, with steps for each.
+_ROUNDS, _MOST_FREE, _WORST, _STEPS, _PART = 30, 1500, 128, 500, 0.5
+# Vectors of the rows.
+_VECTORS = 40
+
+
+def passes_before(p: int) -> float:
+    """After how many passes of coordinate descent the method is worth its time; infinite for too many features.
+
+    >>> passes_before(10), passes_before(10_000)
+    (23.0, inf)
+    """
+    return _PASSES + _PASSES_EACH * p if p <= _MOST else np.inf
+
+
+def interior_bytes(features: ExplicitFeatures, point: Iterate) -> int:
+    """Memory beside the features."""
+    n, p = features.shape
+    vectors = 2 * _VECTORS if point.tube else _VECTORS
+    return 8 * (vectors * n + 3 * p * p) + square_work_bytes(features.entries, features.is_sparse)
+
+
+def go_on_inside(features: ExplicitFeatures, point: Iterate, totals: Vector, tol: float) -> bool:
+    """Move to the answer of the interior point method if it is better; the gradient is exact before and after.
+
+    Returns whether it was.
+    """
+    nbytes = interior_bytes(features, point)
+    if (point.tube and not ((point.upper > 0) & (point.lower < 0)).all()) or not fits(nbytes):
+        return False
+    with memory.reserve(nbytes, "an interior point method on explicit features"):
+        found = replace(point, beta=_weights(features, point, totals))
+        if not np.isfinite(found.beta).all():
+            return False
+        _renew(features, found)
+        _end(features, found, tol)
+    point.steps = found.steps + 1
+    if not found.dual() > point.dual():
+        return False
+    point.beta, point.F = found.beta, found.F
+    return True
+
+
+def _weights(features: ExplicitFeatures, point: Iterate, totals: Vector) -> Vector:
+    K, box = FeatureQuadratic(features), (point.lower, point.upper, point.membership(), totals)
+    if point.tube:
+        return interior_point_in_tube(DoubledQuadratic(K), point.linear, point.tube, *box)
+    return interior_point(K, point.linear, *box)
+
+
+def _end(features: ExplicitFeatures, point: Iterate, tol: float) -> None:
+    """Solve for the weights inside their bounds and those that violate the conditions most, until few are left."""
+    least = np.inf
+    for _ in range(_ROUNDS):
+        violation = point.violation()
+        inside = np.flatnonzero(point.free)
+        if violation <= tol or not violation < least or len(inside) > _MOST_FREE:
+            return
+        least = violation
+        sides = [np.argpartition(-side, min(_WORST, len(side) - 1))[:_WORST] for side in point.sides()]
+        rows = np.unique(np.concatenate([inside, *sides]))
+        F, part = features.take(rows).dense(), point.take(rows)
+        on_whole_matrix(F @ F.T, part, _PART * tol, point.steps + _STEPS * len(rows))
+        point.put(rows, part)
+        _renew(features, point)
+
+
+def _renew(features: ExplicitFeatures, point: Iterate) -> None:
+    point.F = point.linear - (features @ features.pull(point.beta[:, None]))[:, 0]
