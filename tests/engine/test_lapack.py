@@ -189,3 +189,16 @@ def test_other_threads_run_meanwhile() -> None:
         counted[0] += 1
     thread.join()
     assert counted[0] > 10
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 300, 1100])
+def test_squares_by_blocks(n: int, dtype: Any) -> None:
+    rows = RNG.normal(size=(n, 40)).astype(dtype)
+    before = RNG.normal(size=(n, n)).astype(dtype)
+    of_rows, of_columns = before.copy(), before.copy()
+    lapack.add_square_of_rows(of_rows, rows)
+    lapack.add_square_of_columns(of_columns, np.ascontiguousarray(rows.T))
+    expected = before + np.triu(rows.astype(np.float64) @ rows.T)
+    for result in (of_rows, of_columns):
+        np.testing.assert_allclose(result, expected, atol=1e3 * np.finfo(dtype).eps)

@@ -11,6 +11,7 @@ same entries. So the bits are the same for any number of threads, which BLAS's o
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from mercer.engine.tiles import scratch, spans
 __all__ = [
     "add_product",
     "add_square_of_columns",
+    "add_square_of_rows",
     "factor_cholesky",
     "invert_cholesky",
     "invert_triangle",
@@ -243,18 +245,36 @@ def add_square_of_columns(target: AnyArray, rows: AnyArray) -> None:
     [[10.0, 14.0], [0.0, 20.0]]
     """
     _check(target, rows)
+    _by_blocks(
+        len(target),
+        lambda part: add_square(target[part, part], rows[:, part], turned=True),
+        lambda part, other: add_product(target[part, other], rows[:, part], rows[:, other], left_turned=True),
+    )
 
-    def square(part: slice) -> Callable[[], None]:
-        return lambda: add_square(target[part, part], rows[:, part], turned=True)
 
-    def product(part: slice, others: slice) -> Callable[[], None]:
-        return lambda: add_product(target[part, others], rows[:, part], rows[:, others], left_turned=True)
+def add_square_of_rows(target: AnyArray, rows: AnyArray) -> None:
+    """Add ``rows rows^T`` to the upper triangle of a square matrix.
 
-    parts = spans(len(target), _WHOLE)
+    >>> A = np.zeros((2, 2))
+    >>> add_square_of_rows(A, np.array([[1.0, 3.0], [2.0, 4.0]]))
+    >>> A.tolist()
+    [[10.0, 14.0], [0.0, 20.0]]
+    """
+    _check(target)
+    _by_blocks(
+        len(target),
+        lambda part: add_square(target[part, part], rows[part]),
+        lambda part, other: add_product(target[part, other], rows[part], rows[other], right_turned=True),
+    )
+
+
+def _by_blocks(n: int, square: Callable[[slice], None], product: Callable[[slice, slice], None]) -> None:
+    """Run ``square`` for the blocks on the diagonal, and ``product`` for those above it."""
+    parts = spans(n, _WHOLE)
     with threads.one_blas_thread():
         threads.run(
             [
-                square(part) if part is other else product(part, other)
+                partial(square, part) if part is other else partial(product, part, other)
                 for k, part in enumerate(parts)
                 for other in parts[k:]
             ]

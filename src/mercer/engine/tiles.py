@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -151,8 +151,15 @@ def product(
     fill: Fill, shape: tuple[int, int], dtype: np.dtype, V: Array, symmetric: bool, n_jobs: int | None, side: int = TILE
 ) -> Array:
     """Return ``K @ V`` for ``V`` (m, k), with the tiles of K in the cache and sums over tiles in float64."""
-    if symmetric and shape[0] > side and 8 * GROUPS * V.size <= PARTIAL_BYTES:
-        return _symmetric_product(fill, spans(shape[0], side), dtype, V, n_jobs)
+    if symmetric and shape[0] > side and partial_bytes(V.size) <= PARTIAL_BYTES:
+
+        @contextmanager
+        def evaluated(rows: slice, columns: slice) -> Iterator[Array]:
+            with scratch((rows.stop - rows.start, columns.stop - columns.start), dtype) as tile:
+                fill(rows, columns, tile)
+                yield tile
+
+        return symmetric_product(evaluated, spans(shape[0], side), V, n_jobs)
     out = np.zeros((shape[0], V.shape[1]))
     # With few columns, a tile has more rows.
     few = min(_FEW_COLUMNS // max(shape[1], 1), _TALLEST) if side == TILE else 1
@@ -174,11 +181,31 @@ def product(
     return out
 
 
-def _symmetric_product(fill: Fill, strips: list[slice], dtype: np.dtype, V: Array, n_jobs: int | None) -> Array:
-    """Return the product with a symmetric K, where each tile above the diagonal is computed once and used twice.
+def partial_bytes(size: int) -> int:
+    """Return the memory of the partial sums of :func:`symmetric_product` for so many numbers in V.
+
+    >>> partial_bytes(10)
+    640
+    """
+    return 8 * GROUPS * size
+
+
+def symmetric_product(
+    tile_at: Callable[[slice, slice], AbstractContextManager[Array]], strips: list[slice], V: Array, n_jobs: int | None
+) -> Array:
+    """Return the product with a symmetric K, where each tile on and above the diagonal is taken once and used twice.
 
     Strips are dealt in turn to a fixed number of groups, so that all have even shares of the triangle. Each group sums
     into its own array, and these are summed in order.
+
+    Parameters
+    ----------
+    tile_at : callable
+        From rows and columns to a context with the tile.
+    strips : list of slice
+        Sides of the tiles.
+    V : ndarray of shape (n, k)
+    n_jobs : int or None
     """
     partial = np.zeros((min(GROUPS, len(strips)), *V.shape))
     progress = Progress(len(strips), "kernel product")
@@ -191,8 +218,7 @@ def _symmetric_product(fill: Fill, strips: list[slice], dtype: np.dtype, V: Arra
                     if columns.start < rows.start:
                         continue
                     threads.checkpoint()
-                    with scratch((rows.stop - rows.start, columns.stop - columns.start), dtype) as tile:
-                        fill(rows, columns, tile)
+                    with tile_at(rows, columns) as tile:
                         sums[rows] += tile @ V[columns]
                         if columns.start > rows.start:
                             sums[columns] += tile.T @ V[rows]
