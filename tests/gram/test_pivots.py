@@ -200,3 +200,28 @@ def test_entries_that_are_not_finite() -> None:
     for broken in (K, np.diag([1.0, np.inf, 1.0])):
         with pytest.raises(NumericalError, match=r"kernel values of row [12] are NaN or infinite"):
             factored(NaiveGram(broken), 3)
+
+
+def test_it_ends_when_there_are_enough() -> None:
+    K = Gram(RBF(1.0), np.random.default_rng(0).normal(size=(300, 2))).dense()
+    asked: list[tuple[int, float]] = []
+
+    def enough(rank: int, fall: float) -> bool:
+        asked.append((rank, fall))
+        return rank >= 40
+
+    result = factored(K, 200, enough=enough)
+    ranks, falls = [rank for rank, _ in asked], [fall for _, fall in asked]
+    assert ranks[-1] == len(result.pivots) and ranks[-1] >= 40 > ranks[-2]
+    # The falls add up to what the trace has lost, and become smaller as the spectrum decays.
+    lost = float(np.diff([0, *ranks]) @ falls)
+    np.testing.assert_allclose(lost, K.trace() - result.residual_trace, rtol=1e-9)
+    assert falls[-1] < falls[0] / 10
+
+
+def test_the_fall_of_the_trace_is_near_the_largest_eigenvalue_left() -> None:
+    K = Gram(RBF(1.0), np.random.default_rng(0).normal(size=(400, 3))).dense()
+    falls: list[float] = []
+    result = factored(K, 120, enough=lambda rank, fall: bool(falls.append(fall)))
+    largest = float(np.linalg.eigvalsh(K - result.factor @ result.factor.T)[-1])
+    assert largest / 10 <= falls[-1] <= 2 * largest

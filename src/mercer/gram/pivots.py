@@ -59,6 +59,7 @@ def randomly_pivoted_cholesky(
     stack: ExitStack,
     *,
     weight: Vector | None = None,
+    enough: Callable[[int, float], bool] | None = None,
     verbose: bool | int = False,
 ) -> PivotedCholesky:
     r"""Factor K partially, with pivots drawn in proportion to the diagonal of what the previous ones leave of K.
@@ -74,6 +75,10 @@ def randomly_pivoted_cholesky(
         Keeps the memory of the factor, 8 n ``most`` bytes, reserved until it is closed.
     weight : ndarray of shape (n,), optional
         How many rows each row stands for, at least 0: pivots are drawn in proportion to the weighted diagonal.
+    enough : callable, optional
+        Ends the factorisation after a block of pivots if it returns True. Its arguments are the number of pivots so
+        far, and by how much each one of the block has lowered the (weighted) trace of what is left. The latter is about
+        the largest eigenvalue of that, since a pivot lowers the trace by ``tr(E^2) / tr(E)`` in expectation.
     verbose : bool or int, default=False
         Whether progress is written to standard error.
 
@@ -123,7 +128,12 @@ def randomly_pivoted_cholesky(
         progress = Progress(most, "pivots", verbose)
         while elimination.is_unfinished():
             threads.checkpoint()
-            progress.advance(elimination.extend(random))
+            before = elimination.trace
+            count = elimination.extend(random)
+            progress.advance(count)
+            fall = (before - elimination.trace) / max(count, 1)
+            if enough is not None and count and enough(elimination.rank, fall):
+                break
     return elimination.result()
 
 
@@ -165,6 +175,16 @@ class _Elimination:
         # A share of the diagonal, because the factor's rounding errors are in proportion to it in each row.
         self._rounding = _ROUNDINGS * float(np.finfo(gram.dtype).eps)
         self._weigh()
+
+    @property
+    def rank(self) -> int:
+        """The number of pivots."""
+        return len(self._pivots)
+
+    @property
+    def trace(self) -> float:
+        """The weighted trace of what is left of K itself."""
+        return float(np.ldexp(self._chances.sum(), self._exponent))
 
     def is_unfinished(self) -> bool:
         """Whether more pivots are asked for, and there is one."""
