@@ -130,6 +130,19 @@ def test_the_way_is_that_of_the_fit() -> None:
     assert [name.partition(",")[0] for name, _ in expected.others] == ["Cholesky factor in float32"] * 2
 
 
+def test_products_with_a_held_triangle_evaluate_it_once() -> None:
+    X, y = rows(1500)
+    model = KernelRidge(0.1, solver="cg", **OF_ROWS)
+    with config(memory="64 MiB", n_jobs=1):
+        held, stored = estimate(model, X, y), model.fit(X, y).certificate_.storage
+    with config(memory="8 MiB", n_jobs=1):
+        lazy, computed = estimate(model, X, y), model.fit(X, y).certificate_.storage
+    assert "held triangle" in held.way and "one triangle held" in stored
+    assert "held" not in lazy.way and "never held" in computed
+    assert held.kernel_values < lazy.kernel_values / 4
+    assert held.seconds is not None and lazy.seconds is not None
+
+
 @pytest.mark.parametrize("held", [False, True])
 def test_kernel_values_of_passes_are_exact(held: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = rows(1500)

@@ -14,6 +14,7 @@ from mercer.estimators.gaussian.over_landmarks import SAMPLE
 from mercer.estimators.shared.on_blocks import rows_to_draw
 from mercer.estimators.shared.what_fits import bytes_in_blocks, solving_bytes
 from mercer.gram.hold import HELD_SHARE, fits, held_bytes
+from mercer.gram.triangle import SHARE, triangle_bytes
 from mercer.landmarks.choose import choice_bytes, rows_seen
 from mercer.solvers.gaussian.approaches import approach
 from mercer.solvers.gaussian.inducing_laplace import inducing_laplace_bytes
@@ -252,7 +253,7 @@ def _ridge(model: Any, case: Case) -> list[Way]:
     if model.solver != "cg":
         ways += _cholesky(case)
     if model.solver != "cholesky":
-        ways.append(_products(case))
+        ways += _products(case)
     return ways
 
 
@@ -285,17 +286,32 @@ def _cholesky(case: Case) -> list[Way]:
     return [whole, lazy]
 
 
-def _products(case: Case) -> Way:
+def _products(case: Case) -> list[Way]:
     n, rank = case.n, iterative.fitting_rank(case.n)
-    return Way(
-        f"conjugate gradients, preconditioner of rank {rank:,}",
+    pivots = min(rank, iterative.typical_rank(n))
+    lazy = Way(
+        f"conjugate gradients, preconditioner of rank {rank:,} at most",
         iterative.memory_of(n, rank),
-        before=n * rank,
+        before=n * pivots,
         a_pass=case.pairs,
         passes=_PRODUCTS,
         exact=_EXACT_PASSES,
-        operations=4.0 * n * rank * rank,
+        operations=2.0 * n * pivots**2,
+        read=16.0 * n * pivots * _PRODUCTS,
     )
+    held = triangle_bytes(n)
+    if not fits(SHARE * held):
+        return [lazy]
+    # Evaluated once in float32, and then read.
+    beside = iterative.fitting_rank(n, beside=held)
+    kept = replace(
+        lazy,
+        name=f"conjugate gradients on a held triangle, preconditioner of rank {beside:,} at most",
+        nbytes=held + iterative.memory_of(n, beside),
+        passes=_EXACT_PASSES + 1,
+        read=lazy.read + float(held) * (_PRODUCTS - _EXACT_PASSES),
+    )
+    return [kept, lazy]
 
 
 def _svm(model: Any, case: Case) -> list[Way]:

@@ -5,14 +5,26 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gram.naive_gram import NaiveGram
 from mercer import KernelRidge, config
-from mercer._errors import MemoryBudgetError, MercerWarning, ParameterError
+from mercer._errors import DataError, MemoryBudgetError, MercerWarning, ParameterError
 from mercer.gram import Gram, PrecomputedGram
+from mercer.gram.triangle import triangle_bytes
 from mercer.kernels import RBF, Linear, Matern, Sigmoid
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.iterative import KernelCG, LowRankInverse
 from mercer.solvers.linear.linear_system import LinearSystem
 from mercer.solvers.solution import Status
+
+
+class Doubled(NaiveGram):
+    """A matrix that has no form in float32."""
+
+    def __init__(self, gram):
+        super().__init__(gram.dense())
+
+    def astype(self, dtype):
+        raise DataError("the values leave the range of the precision.")
 
 
 def system(kernel, n=400, shifts=(0.05, 0.05, 2.0)):
@@ -46,10 +58,10 @@ def test_more_rank_takes_fewer_products():
 
 
 def test_the_inverse_by_woodbury():
-    F = np.random.default_rng(0).normal(size=(30, 4))
+    R = np.random.default_rng(0).normal(size=(4, 30))
     V = np.eye(30)
     np.testing.assert_allclose(
-        LowRankInverse.of(F, F.T @ F, 0.3)(V), np.linalg.inv(F @ F.T + 0.3 * np.eye(30)), atol=1e-12
+        LowRankInverse.of(R, R @ R.T, 0.3)(V), np.linalg.inv(R.T @ R + 0.3 * np.eye(30)), atol=1e-12
     )
 
 
@@ -86,9 +98,10 @@ def test_penalties_below_rounding_are_solved_as_far_as_it_allows_and_said(alpha)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     y = np.sin(X).sum(axis=1)
+    # No rank, no precision and no order of steps leads the residual down to the rounding of one product.
     with pytest.warns(MercerWarning, match="conjugate gradients ended with a relative residual"):
-        model = KernelRidge(alpha, kernel="rbf", solver="cg").fit(X, y)
-    assert model.score(X, y) > 0.9
+        model = KernelRidge(alpha, kernel="rbf", solver="cg", tol=1e-16).fit(X, y)
+    assert model.score(X, y) > 0.9 and model.certificate_.kkt_violation > 1e-16
 
 
 def test_rows_whose_distances_leave_the_range_of_single_precision():
@@ -99,6 +112,84 @@ def test_rows_whose_distances_leave_the_range_of_single_precision():
         near = KernelRidge(0.1, kernel="rbf", gamma="scale", **options).fit(X, y)
         far = KernelRidge(0.1, kernel="rbf", gamma="scale", **options).fit(1e20 * X, y)
         np.testing.assert_allclose(far.predict(1e20 * X), near.predict(X), atol=1e-2)
+
+
+def hard(n=800, **options):
+    """Rows of which some are there twice, weights over two powers of ten, and targets of different sizes."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    X[n // 2 : n // 2 + 50] = X[:50]
+    Y = np.column_stack([np.sin(X).sum(axis=1), 1e7 * X[:, 0] ** 2, 1e-7 * rng.normal(size=n)])
+    stated = {"kernel": Matern(2.0, nu=1.5), "shifts": (1e-3, 1e-3, 1e-3), "weights": 10 ** rng.uniform(-1, 1, n)}
+    stated |= options
+    return LinearSystem(Gram(stated["kernel"], X), Y, stated["shifts"], stated["weights"])
+
+
+@pytest.mark.parametrize("budget", ["64 MiB", "3 MiB"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"weights": None}, {"kernel": RBF(3.0), "shifts": (1e-6, 1e-6, 1.0)}, {"kernel": Matern(0.5, nu=0.5)}],
+)
+def test_steps_in_single_precision_reach_the_answer_of_the_factor(budget, options):
+    stated = hard(**options)
+    direct = cholesky.solve(stated)
+    with config(memory=budget):
+        solution = KernelCG(1e-9).solve(stated)
+    held = "one triangle held in float32" in solution.certificate.storage
+    assert held == (budget == "64 MiB") and ("never held" in solution.certificate.storage) != held
+    assert solution.status is Status.converged
+    # The residual is computed once more, in float64.
+    s = np.ones(800) if stated.weights is None else np.sqrt(stated.weights)
+    K, c = stated.gram.dense(), solution.value
+    residual = s[:, None] * (stated.targets - K @ c) - np.asarray(stated.shifts) * c / s[:, None]
+    size = np.linalg.norm(s[:, None] * stated.targets, axis=0)
+    assert (np.linalg.norm(residual, axis=0) <= 1.01e-9 * size).all()
+    F, exact = K @ c, K @ direct.value
+    np.testing.assert_allclose(F / np.abs(exact).max(axis=0), exact / np.abs(exact).max(axis=0), atol=1e-6)
+    assert solution.certificate.peak_bytes <= (64 if held else 3) * 2**20
+
+
+def test_a_held_triangle_is_evaluated_once(monkeypatch):
+    stated, counted, fill = hard(), [], Gram.fill
+
+    def counting(self, rows, columns, out):
+        counted.append(out.size if self.dtype == np.float32 else 0)
+        fill(self, rows, columns, out)
+
+    monkeypatch.setattr(Gram, "fill", counting)
+    solution = KernelCG(1e-8).solve(stated)
+    assert solution.certificate.iterations > 10
+    assert 4 * sum(counted) == triangle_bytes(800)
+
+
+@pytest.mark.parametrize("size", [1e-60, 1e60])
+@pytest.mark.parametrize("budget", ["64 MiB", "3 MiB"])
+def test_values_out_of_the_range_of_single_precision_are_solved_in_double(size, budget):
+    stated = hard(kernel=size * RBF(1.0), shifts=(size, size, size))
+    with config(memory=budget):
+        solution = KernelCG(1e-8).solve(stated)
+    assert solution.status is Status.converged and solution.certificate.kkt_violation <= 1e-8
+    np.testing.assert_allclose(
+        solution.value[:, 0], cholesky.solve(stated).value[:, 0], atol=1e-5 * np.abs(solution.value[:, 0]).max()
+    )
+
+
+def test_rows_in_single_precision_and_given_matrices_are_held_too():
+    stated = hard()
+    X = np.asarray(stated.gram._plan.left.root.raw, dtype=np.float32)
+    single = LinearSystem(Gram(RBF(1.0), X), stated.targets, (0.1,) * 3)
+    given = LinearSystem(PrecomputedGram(single.gram.astype(np.float64).dense()), stated.targets, (0.1,) * 3)
+    answers = [KernelCG(1e-4).solve(one) for one in (single, given)]
+    assert all("one triangle held in float32" in answer.certificate.storage for answer in answers)
+    np.testing.assert_allclose(answers[0].value[:, 0], answers[1].value[:, 0], rtol=1e-2, atol=1e-3)
+
+
+def test_steps_in_single_precision_are_hardly_more():
+    stated = hard(shifts=(1e-2,) * 3)
+    held = KernelCG(1e-8).solve(stated).certificate
+    alone = KernelCG(1e-8).solve(LinearSystem(Doubled(stated.gram), stated.targets, stated.shifts, stated.weights))
+    assert "held" in held.storage and "never held" in alone.certificate.storage
+    assert held.iterations <= 1.5 * alone.certificate.iterations + 4
 
 
 def test_what_products_cannot_do_is_said():

@@ -1,10 +1,10 @@
-"""Kernel systems beyond memory: conjugate gradients on the lazy matrix, preconditioned by a part of low rank."""
+"""Kernel systems by products: conjugate gradients, preconditioned by a part of low rank, with steps in float32."""
 
 from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,47 +12,71 @@ from mercer._errors import DataError, MercerWarning, warn_user
 from mercer._types import Matrix, Vector
 from mercer.engine import lapack, memory, threads
 from mercer.engine.progress import Progress
+from mercer.gram.hold import as_it_is
 from mercer.gram.pivots import bytes_needed, randomly_pivoted_cholesky
+from mercer.gram.protocol import GramMatrix
+from mercer.gram.triangle import Triangle, reserve_triangle
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients, Map, lengths
-from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, ScaledGram
+from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState
+from mercer.solvers.linear.rank_price import RankPrice
 from mercer.solvers.solution import Certificate, Solution, Status
 
 ITERATIVE = "conjugate gradients"
-# A factor of rank r takes n r^2 operations, and a product about 30 n^2: this rank takes as long as some ten products.
-_RANK = 100
+# The rank is at most sqrt(_RANK n): such a factor takes as long as some 40 products.
+_RANK = 400
 # The share of the free memory that it may take.
 _SHARE = 4
-# Steps in float32 end when they have lowered the residual to the first share; unless the true one then is below the
-# second, the next ones are in float64.
+# The cost of a product in operations of products of matrices, for each of the n^2 entries: of one that is stored in
+# float32, and of one that is computed in addition to what each column of X takes.
+_STORED, _COMPUTED = 10.0, 30.0
+# Steps in float32 lower the residual to the first share before it is computed in float64; unless it then is below the
+# second one, the next steps are in float64.
 _SINGLE, _SINGLE_FALL, _FALL = 1e-3, 0.1, 0.5
 _ROUNDINGS = 16
+# Where the largest entry of K is outside of these, entries in float32 are too coarse or not finite.
+_SMALLEST, _LARGEST = 1e-30, 1e30
 
 
-def fitting_rank(n: int) -> int:
-    """The rank of the preconditioner for n rows: what the time of the solution and the memory budget allow.
+def fitting_rank(n: int, *, beside: int = 0) -> int:
+    """The largest rank of the preconditioner for n rows: what the time of the solution and the memory budget allow.
+
+    Parameters
+    ----------
+    n : int
+    beside : int, default=0
+        Bytes of the budget that something else will take.
 
     >>> fitting_rank(100)
     100
     """
-    return memory.fitting(lambda rank: _SHARE * 8 * n * rank, wanted_rank(n))
+    return memory.fitting(lambda rank: _SHARE * 8 * n * rank + beside, wanted_rank(n))
 
 
 def wanted_rank(n: int) -> int:
     """The same with memory without end.
 
     >>> wanted_rank(1_000_000)
-    10000
+    20000
     """
     return min(n, max(1, int(np.sqrt(_RANK * n))))
 
 
+def typical_rank(n: int) -> int:
+    """About the rank that is taken: its factor takes a third of the time of the steps.
+
+    >>> typical_rank(1_000_000)
+    10000
+    """
+    return max(1, wanted_rank(n) // 2)
+
+
 def memory_of(n: int, rank: int) -> int:
-    """Memory of a solution for n rows, in bytes: the factor of that rank, and the squares for its inverse.
+    """Memory of a typical solution for n rows, in bytes: a factor of that rank at most, and squares for its inverse.
 
     >>> memory_of(1000, 100) < 8 * 1000**2
     True
     """
-    return bytes_needed(n, rank) + _inner_bytes(rank)
+    return bytes_needed(n, rank) + _inner_bytes(min(rank, typical_rank(n)))
 
 
 def _inner_bytes(rank: int) -> int:
@@ -61,35 +85,38 @@ def _inner_bytes(rank: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class LowRankInverse:
-    r"""The inverse of ``F F^T + mu I``, by the identity of Woodbury.
+    r"""The inverse of ``R^T R + mu I``, by the identity of Woodbury.
 
-    With :math:`F^\top F + \mu I = L L^\top` it is :math:`(I - F (L L^\top)^{-1} F^\top) / \mu`.
+    With :math:`R R^\top + \mu I = L L^\top` it is :math:`(I - R^\top (L L^\top)^{-1} R) / \mu`.
     """
 
-    F: Matrix
+    R: Matrix
     inner: Matrix
     shift: float
 
     @classmethod
-    def of(cls, F: Matrix, square: Matrix, shift: float) -> LowRankInverse:
-        """Of a factor F (n, r) and ``square``, which is ``F^T F``."""
+    def of(cls, R: Matrix, square: Matrix, shift: float) -> LowRankInverse:
+        """Of a factor R (r, n) and ``square``, whose upper triangle is that of ``R R^T``."""
         inner = np.array(square, order="C")
         inner[np.diag_indices_from(inner)] += shift
         # Positive definite but for rounding, which the trace bounds.
         while lapack.factor_cholesky(trial := inner.copy()):
             inner[np.diag_indices_from(inner)] += np.finfo(float).eps * float(np.trace(square))
-        return cls(F, trial, shift)
+        return cls(R, trial, shift)
 
     def __call__(self, V: Matrix) -> Matrix:
         """The inverse times V, (n, k)."""
-        rows = np.ascontiguousarray((self.F.T @ V).T)
+        rows = np.ascontiguousarray(lapack.multiply(self.R, np.ascontiguousarray(V)).T)
         lapack.solve_cholesky(self.inner, rows)
-        return (V - lapack.multiply(self.F, np.ascontiguousarray(rows.T))) / self.shift
+        return (V - lapack.multiply(self.R.T, np.ascontiguousarray(rows.T))) / self.shift
 
 
 @dataclass(frozen=True)
 class KernelCG:
-    r"""Solve :math:`(K + \mu W^{-1}) c = t` by products with K, whose entries are computed anew for each of them.
+    r"""Solve :math:`(K + \mu W^{-1}) c = t` by products with K.
+
+    One triangle of K is kept in float32 where it takes at most half of the free memory; otherwise the entries are
+    computed anew for each product. Residuals are those of K in its own precision.
 
     Parameters
     ----------
@@ -98,7 +125,8 @@ class KernelCG:
     max_iter : int, default=1000
         The most products with K.
     rank : int, optional
-        Of the preconditioner, a randomly pivoted Cholesky factor; by default what :func:`fitting_rank` says.
+        Of the preconditioner, a randomly pivoted Cholesky factor; by default the one that :class:`RankPrice` expects to
+        be the fastest, at most :func:`fitting_rank`.
     random_state : int, default=0
         Of its pivots.
 
@@ -128,7 +156,7 @@ class KernelCG:
             run = _Run(self, system, stack)
             z, residual, status = run.solve()
         b = system.scaled().apply_scale(np.asarray(system.targets))
-        relative = _relative(residual, b)
+        relative = _largest_ratio(lengths(residual), lengths(b))
         if status is not Status.converged:
             warn_user(
                 f"conjugate gradients ended with a relative residual of {relative:.1e} after {run.steps} products with "
@@ -138,7 +166,7 @@ class KernelCG:
             )
         primal, dual = system.objectives(z, residual)
         seconds = time.perf_counter() - start_time
-        sentence = f"never held; preconditioner of rank {run.rank}"
+        sentence = f"{run.stored}; preconditioner of rank {run.rank}"
         certificate = Certificate(primal, dual, relative, run.steps, seconds, account.peak, status, storage=sentence)
         return Solution(system.scaled().apply_scale(z), status, certificate, LinearSystemState(ITERATIVE, relative))
 
@@ -149,16 +177,53 @@ class _Run:
     def __init__(self, solver: KernelCG, system: LinearSystem, stack: ExitStack) -> None:
         self.solver, self.system, self.steps = solver, system, 0
         self.gram = system.scaled()
-        n = system.shape[0]
-        self.single = _single(self.gram)
-        rank = fitting_rank(n) if solver.rank is None else solver.rank
-        pivoted = randomly_pivoted_cholesky(system.gram, rank, np.random.RandomState(solver.random_state), stack)
-        F = pivoted.factor
-        self.F = F if self.gram.scale is None else self.gram.scale[:, None] * F
-        self.rank = F.shape[1]
+        lazy = _in_single(system.gram)
+        # Before the factor, which takes a share of the memory that is left.
+        triangle = None if lazy is None else reserve_triangle(system.shape[0], stack)
+        self.R = self._factor(triangle is not None, stack)
+        self.rank = len(self.R)
         stack.enter_context(memory.reserve(_inner_bytes(self.rank), f"the preconditioner of rank {self.rank}"))
-        self.square = np.asarray(lapack.multiply(np.ascontiguousarray(self.F.T), self.F))
+        self.square = np.zeros((self.rank, self.rank))
+        lapack.add_square_of_rows(self.square, self.R)
+        self.single, self.stored = self._in_single(lazy, triangle)
         self.progress = Progress(solver.max_iter, "products with the kernel matrix")
+
+    def _factor(self, is_held: bool, stack: ExitStack) -> Matrix:
+        """R with ``SKS`` close to ``R^T R``."""
+        system, solver = self.system, self.solver
+        n = system.shape[0]
+        shifts = np.array([shift for shift, _ in system.groups()])
+        each = _STORED if is_held else _COMPUTED + system.gram.width
+        enough = RankPrice(n, shifts, solver.tol, each * n * n) if solver.rank is None else None
+        rank = fitting_rank(n) if solver.rank is None else solver.rank
+        random, weights = np.random.RandomState(solver.random_state), system.weights
+        weight = None if weights is None else np.asarray(weights)
+        R = randomly_pivoted_cholesky(system.gram, rank, random, stack, weight=weight, enough=enough).factor.T
+        if self.gram.scale is not None:
+            R *= self.gram.scale
+        return R
+
+    def _in_single(self, lazy: GramMatrix | None, triangle: Triangle | None) -> tuple[Map | None, str]:
+        """Products with entries in float32, None if they are not cheaper; and where the entries are."""
+        stored = self.system.gram.stored_array()
+        sentence = "never held" if stored is None else as_it_is(self.system.gram)
+        if lazy is None:
+            return None, sentence
+        if triangle is not None:
+            # Entries that are not finite in float32 are not worth another attempt.
+            held = f"one triangle held in float32, {memory.describe(triangle.nbytes)}"
+            return (self._scaled(triangle), held) if triangle.evaluate(lazy) else (None, sentence)
+        return (None if lazy is self.system.gram or stored is not None else self._scaled(lazy)), sentence
+
+    def _scaled(self, single: GramMatrix | Triangle) -> Map:
+        """Products with ``SKS``, within the range of float32 whatever the units of the factor."""
+
+        def product(V: Matrix) -> Matrix:
+            V = self.gram.apply_scale(V)
+            size = float(np.abs(V).max(initial=0.0)) or 1.0
+            return self.gram.apply_scale(size * np.asarray(single @ (V / size), dtype=np.float64))
+
+        return product
 
     def solve(self) -> tuple[Matrix, Matrix, Status]:
         b = self.gram.apply_scale(np.asarray(self.system.targets))
@@ -170,58 +235,65 @@ class _Run:
         return z, residual, status
 
     def _columns(self, b: Matrix, shift: float) -> tuple[Matrix, Matrix, Status]:
-        """The answers for one shift: steps in float32 from the true residual while these lower it."""
-        # Below the rounding of F its inverse would be noise.
+        """The answers for one shift: steps in float32 while these lower the true residual, then in float64."""
+        # Below the rounding of R its inverse would be noise.
         rounding = _ROUNDINGS * float(np.finfo(float).eps) * float(np.trace(self.square))
-        inverse = LowRankInverse.of(self.F, self.square, max(shift, rounding))
-        x, r, single = np.zeros_like(b), b, self.single
-        aim = self.solver.tol * lengths(b)
+        inverse = LowRankInverse.of(self.R, self.square, max(shift, rounding))
+        exact = self._shifted(self.gram.__matmul__, shift)
+        single = None if self.single is None else self._shifted(self.single, shift)
+        size = lengths(b)
+        aim, x, r = self.solver.tol * size, np.zeros_like(b), b
         while (lengths(r) > aim).any():
             if self.steps + 2 > self.solver.max_iter:
                 return x, r, Status.iteration_limit
-            gram, goal = (self.gram, aim / 2) if single is None else (single, np.maximum(aim / 2, _SINGLE * lengths(r)))
-            better = x + self._sweep(gram, shift, inverse, r, goal)
-            residual = b - self._product(self.gram, shift)(better)
-            before, after = lengths(r).max(), lengths(residual).max()
+            if single is None:
+                better = x + self._sweep(exact, inverse, r, aim / 2)
+            else:
+                better = x + self._sweep(single, inverse, r, np.maximum(aim / 2, _SINGLE * lengths(r)))
+            residual = b - exact(better)
+            before, after = _largest_ratio(lengths(r), size), _largest_ratio(lengths(residual), size)
+            x, r = (better, residual) if after < before else (x, r)
             if not after < before * (_FALL if single is None else _SINGLE_FALL):
                 if single is None:
-                    return (better, residual, Status.stalled) if after < before else (x, r, Status.stalled)
+                    return x, r, Status.stalled
                 single = None
-                if not after < before:
-                    continue
-            x, r = better, residual
         return x, r, Status.converged
 
-    def _sweep(self, gram: ScaledGram, shift: float, inverse: Map, r: Matrix, goal: Vector) -> Matrix:
+    def _sweep(self, product: Map, inverse: Map, r: Matrix, goal: Vector) -> Matrix:
+        """Steps from a true residual until it seems to be at most the goal."""
         size = float(np.abs(r).max()) or 1.0
-        search = ConjugateGradients(self._product(gram, shift), inverse, r / size)
-        while search.advance() and self.steps < self.solver.max_iter - 1:
-            error = size * lengths(search.residual)
-            if (error <= goal).all() or not np.isfinite(error).all():
-                break
+        search = ConjugateGradients(product, inverse, r / size)
+        with np.errstate(over="ignore", invalid="ignore"):
+            while search.advance() and self.steps < self.solver.max_iter - 1:
+                error = size * lengths(search.residual)
+                if (error <= goal).all() or not np.isfinite(error).all():
+                    break
         return size * search.x
 
-    def _product(self, gram: ScaledGram, shift: float) -> Map:
+    def _shifted(self, multiply: Map, shift: float) -> Map:
         def product(V: Matrix) -> Matrix:
             self.steps += 1
             self.progress.advance()
-            return gram @ V + shift * V
+            return multiply(V) + shift * V
 
         return product
 
 
-def _single(gram: ScaledGram) -> ScaledGram | None:
-    """The same matrix with entries in float32; None where this is not cheaper."""
-    if gram.gram.dtype == np.float32 or gram.gram.stored_array() is not None:
+def _in_single(gram: GramMatrix) -> GramMatrix | None:
+    """The same matrix with entries in float32; None if they are stored in float32, or leave its range."""
+    if gram.dtype == np.float32:
+        return gram if gram.stored_array() is None else None
+    # No entry of a positive semi-definite matrix is larger than the largest one on its diagonal.
+    largest = float(np.asarray(gram.diagonal()).max(initial=0.0))
+    if not _SMALLEST < largest < _LARGEST:
         return None
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            return replace(gram, gram=gram.gram.astype(np.float32))
+            return gram.astype(np.float32)
     except DataError:
         # Squared distances leave the range of float32.
         return None
 
 
-def _relative(residual: Matrix, b: Matrix) -> float:
-    size = lengths(b)
-    return float(np.where(size > 0, lengths(residual) / np.where(size > 0, size, 1.0), 0.0).max(initial=0.0))
+def _largest_ratio(residual: Vector, size: Vector) -> float:
+    return float(np.where(size > 0, residual / np.where(size > 0, size, 1.0), 0.0).max(initial=0.0))
