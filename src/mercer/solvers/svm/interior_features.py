@@ -24,6 +24,8 @@ from mercer.solvers.svm.whole_matrix import on_whole_matrix
 _MOST = 1000
 # As many passes of coordinate descent take as long as the method, whatever the number of features p is, and for each.
 _PASSES, _PASSES_EACH = 20, 0.3
+# Products of all columns of sparse features take longer than dense ones where one entry in so many is not zero.
+_FULL = 16
 # Afterwards so many rounds on the free rows, at most so many, and on the worst of each side, with steps for each.
 _ROUNDS, _MOST_FREE, _WORST, _STEPS, _PART = 30, 1500, 128, 500, 0.5
 # Vectors of the rows.
@@ -43,7 +45,8 @@ def interior_bytes(features: ExplicitFeatures, point: Iterate) -> int:
     """Memory beside the features."""
     n, p = features.shape
     vectors = 2 * _VECTORS if point.tube else _VECTORS
-    return 8 * (vectors * n + 3 * p * p) + square_work_bytes(features.entries, features.is_sparse)
+    copy = n * p if _is_full(features) else 0
+    return 8 * (vectors * n + 3 * p * p + copy) + square_work_bytes(features.entries, features.is_sparse)
 
 
 def go_on_inside(features: ExplicitFeatures, point: Iterate, totals: Vector, tol: float) -> bool:
@@ -55,6 +58,7 @@ def go_on_inside(features: ExplicitFeatures, point: Iterate, totals: Vector, tol
     if (point.tube and not ((point.upper > 0) & (point.lower < 0)).all()) or not fits(nbytes):
         return False
     with memory.reserve(nbytes, "an interior point method on explicit features"):
+        features = ExplicitFeatures(features.dense(), True) if _is_full(features) else features
         found = replace(point, beta=_weights(features, point, totals))
         if not np.isfinite(found.beta).all():
             return False
@@ -65,6 +69,12 @@ def go_on_inside(features: ExplicitFeatures, point: Iterate, totals: Vector, tol
         return False
     point.beta, point.F = found.beta, found.F
     return True
+
+
+def _is_full(features: ExplicitFeatures) -> bool:
+    """Whether sparse features are faster as dense ones."""
+    n, p = features.shape
+    return features.is_sparse and n * p <= _FULL * features.entries
 
 
 def _weights(features: ExplicitFeatures, point: Iterate, totals: Vector) -> Vector:
