@@ -77,7 +77,7 @@ def test_after_an_interruption_the_bits_are_the_same(tmp_path, monkeypatch, work
     (expected,) = work(blocked()[0])
     path = tmp_path / "run.checkpoint"
     rounds, read = 0, 0
-    while True:
+    for _ in range(200):
         rows, count = blocked(Journal(path, "work"), after=after)
         try:
             (found,) = work(rows)
@@ -116,7 +116,7 @@ def test_passes_that_ended_in_an_error_end_in_it_again(tmp_path, monkeypatch, af
         return RestrictedCG(1e-9).solve(RestrictedLeastSquares(passes, white, np.array([1e20])))
 
     expected = work(None, np.inf)
-    while True:
+    for _ in range(200):
         try:
             found = work(Journal(tmp_path / "run.checkpoint", "work"), after)
         except Stopped:
