@@ -355,3 +355,12 @@ def test_text_where_numbers_were(capsys: pytest.CaptureFixture[str]) -> None:
     table(1).assign(load="much").to_parquet("rows/0.parquet")
     code, _, err = run(capsys, "predict", "heat.mercer", "rows/0*.parquet", "--drop", "warm", "-o", "out.csv")
     assert code == 2 and "load" in refusal(err) and not Path("out.csv").exists()
+
+
+def test_texts_are_refused_with_options_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    frame = table().head(90)
+    frame.assign(**{"my note": [f"note {i} on {i * i} and {i % 7} more" for i in range(90)]}).to_csv("notes.csv")
+    code, _, err = run(capsys, "fit", "notes.csv", "-t", "heat", "--approximation", "nystroem", "--kernel", "rbf")
+    message = refusal(err)
+    assert code == 2 and "--drop 'my note'" in message and "--model auto" in message
+    assert "columns=" not in message and "encoded(" not in message

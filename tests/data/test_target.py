@@ -52,7 +52,8 @@ def test_what_the_user_asks_for_is_taken():
 @pytest.mark.parametrize(
     ("values", "task", "words"),
     [
-        ([3.0, 3.0], None, "'y' is constant: it holds .*3.0 in all 2 rows"),
+        ([3.0, 3.0], None, "'y' is constant: it holds the same number everywhere .3.0 in all 2 rows"),
+        ([3.0, 3.0], "classification", "'y' is constant: it holds one class only .3.0 in all 2 rows"),
         ([3.5, 3.5], None, "'y' is constant: it holds the same number everywhere"),
         (["a", "a", "a"], None, "'y' is constant: it holds one class only .'a' in all 3 rows"),
         (["a"], None, "there is 1 row"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from mercer import persistence
 from mercer._errors import DataError
 from mercer._optional import optional
 from mercer.cli.checks import default_output
-from mercer.cli.choose_blocks import Choice, Sample, choose
+from mercer.cli.choose_blocks import Choice, FoundTable, Sample, choose
 from mercer.cli.compare import advice_beside_constant
 from mercer.cli.job import Job
 from mercer.cli.large import SplitRows, compared
@@ -29,7 +30,7 @@ from mercer.data.blocks.blocks import Blocks
 from mercer.data.rank_table import RankTable
 from mercer.data.target import Target, read_target
 from mercer.data.unknown import one_note_a_column
-from mercer.data.words import closest_names
+from mercer.data.words import closest_names, listing
 from mercer.engine.memory import describe, track
 from mercer.engine.settings import config
 from mercer.estimators.shared.landmark_numbers import AUTO
@@ -157,7 +158,21 @@ def _read(options: FitOptions) -> Large:
     task = {"ridge": "regression", "logistic": "classification"}.get(options.model or "", options.task)
     sample = Sample(drawn.X, read_target(drawn.y, target, task), options.seed)
     model = options.model or _MODELS[sample.target.task]
-    return Large(rows, sample, choose(sample, model, _parameters(options)), model)
+    choice = choose(sample, model, _parameters(options))
+    _require_no_text(choice.table, options)
+    return Large(rows, sample, choice, model)
+
+
+def _require_no_text(table: FoundTable, options: FitOptions) -> None:
+    """Raise ``DataError`` if a column holds text other than categories."""
+    texts = [table.names_[place] for place in getattr(table, "texts_", ())]
+    if texts:
+        drop = " ".join(f"--drop {shlex.quote(name)}" for name in texts[:4])
+        raise DataError(
+            f"{options.data}: {listing(texts, 4)} {'holds' if len(texts) == 1 else 'hold'} text, which "
+            f"--approximation {options.approximation} does not read. Leave text out with {drop}, or fit fewer rows "
+            "without --approximation and --kernel: --model auto compares texts, too."
+        )
 
 
 def _plan(large: Large, features: int, options: FitOptions) -> dict[str, Any]:

@@ -82,7 +82,9 @@ def read_target(values: Any, name: str, task: str | None = None, locate: Callabl
             "for classes use a classification (--task classification, --model svc)."
         )
     if len(different) == 1:
-        what = "one class only" if kind == "classification" else "the same number everywhere"
+        # Whole numbers count as classes where there are few, which nobody has said here.
+        classes = kind == "classification" and (task is not None or array.dtype.kind == "U")
+        what = "one class only" if classes else "the same number everywhere"
         raise DataError(
             f"the target {name!r} is constant: it holds {what} ({_quoted(different[0].item())} in all "
             f"{len(array)} rows), "

@@ -133,8 +133,9 @@ def encode(piece: Piece, encoder: Any, width: int | None = None) -> Piece:
     X = encoder.transform(piece.block.X)
     if isinstance(X, MixedRows):
         names = [encoder.names_[place] for place in encoder.texts_]
+        hold = "holds" if len(names) == 1 else "hold"
         raise DataError(
-            f"{listing(names, 4)} hold text, which is not encoded as numbers. Leave such columns out with "
+            f"{listing(names, 4)} {hold} text, which is not encoded as numbers. Leave such columns out with "
             f"columns=[...], or encode them as categories: encoded(kinds={dict.fromkeys(names[:2], 'category')!r})."
         )
     if sp.issparse(X):
