@@ -72,6 +72,13 @@ def test_compressed_csv(tmp_path):
     assert read_table(path).columns.to_numpy().tolist() == [[1, 2], [3, 4]]
 
 
+def test_blank_lines_and_missing_last_fields_are_no_short_lines(tmp_path):
+    table = read_table(_write(tmp_path / "a.csv", 'a,b\n1,\n\n2,"x\ny"\n   \n3,\n'))
+    assert table.columns["b"].isna().tolist() == [True, False, True]
+    alone = read_table(_write(tmp_path / "b.csv", "a\n1\nNA\n\n2\n"))
+    assert alone.n_rows == 3
+
+
 def test_missing_values_stay_missing(tmp_path):
     table = read_table(_write(tmp_path / "a.csv", "a,b\n1,?\n,x\nNA,y\n"))
     assert table.columns.isna().to_numpy().tolist() == [[False, True], [True, False], [True, False]]
@@ -95,6 +102,9 @@ def test_rows_are_located_by_the_line_where_their_record_ends(tmp_path):
         ("a,b\n", ["has no rows of data"]),
         ("a,b\n1,2\n3,4,5\n", ["line 3, column 3", "the header has 2 columns", "'5'"]),
         ("a,b\n1,2,3\n4,5,6\n", ["line 2, column 3", "the header has 2 columns", "'3'"]),
+        ("a,b,c\n1,2,3\n4,5\n6,7,8\n9\n", ["line 3: the header has 3 columns", "this line has 2", "a later line"]),
+        ("a,b\n\n1,2\n3\n4,5\n6\n7\n", ["line 4", "this line has 1, and so have 2 later lines"]),
+        ("a,b,c\n1,2,x\n4,5", ["line 3", "this line has 2", "last line", "cut short"]),
         ('a,b\n1,2\n3,"open\n5,6\n', ["line 3, column 2", "never closed"]),
         ("1.0,2.0\n3.0,4.0\n", ["line 1", "in place of column names"]),
         ("a,b,a\n1,2,3\n", ["line 1", "'a' appears in columns 1 and 3"]),

@@ -36,8 +36,9 @@ def read_table(source: str | Path, verbatim: Collection[str] = (), axes: str | N
         A ``.csv``, ``.tsv``, ``.parquet``, ``.libsvm`` (``.svmlight``, ``.svm``) or ``.npz`` file, or
         ``"sample:NAME"`` with a name of :func:`mercer.data.samples.samples`. In CSV files the separator
         may be a comma, a semicolon, a tab or a bar; an empty field, ``?``, ``NA``, ``None``, ``null`` and
-        ``NaN`` are missing values (:data:`mercer.data.text_columns.MISSING_WORDS`). A column of digits alone, of which
-        some begin with a zero, as in ``007``, holds codes, which stay text. A ``.npz`` file holds a two-dimensional
+        ``NaN`` are missing values (:data:`mercer.data.text_columns.MISSING_WORDS`), but a line with fewer fields than
+        the header is an error, since it may have been cut. A column of digits alone, of which some begin with a zero,
+        as in ``007``, holds codes, which stay text. A ``.npz`` file holds a two-dimensional
         array ``X`` and one-dimensional arrays that can be the target, ``y`` by default. Series are read from a ``.npz``
         file (``X`` of shape (n, times, channels), padded with NaN: see :mod:`mercer.data.archives`) or from a folder,
         and graphs from a ``.json`` file: see :mod:`mercer.data.object_readers`.
@@ -110,6 +111,8 @@ def _read_separated(path: Path, verbatim: Collection[str], separator: str | None
             has_codes = may_have_codes(lines, layout.dialect.delimiter)
         if has_codes:
             restore_codes(frame, pandas.read_csv(path, dtype=str, **layout.options()))
+    if frame.iloc[:, -1].isna().any():
+        layout.require_full()
     frame.columns = frame.columns.str.strip()
     for name in set(names) & set(verbatim):
         frame[name] = [field[1:] if isinstance(field, str) else np.nan for field in frame[name].astype(object)]

@@ -89,6 +89,16 @@ class Separated:
         """Return a function from the number of a row, from 0, to its line in words."""
         return _line_finder(self.path, self.dialect)
 
+    def require_full(self) -> None:
+        """Raise ``DataError`` if a line has fewer fields than the header.
+
+        pandas fills such lines with missing values, the last column among them. So this pass over the file is needed
+        only if that column has some.
+        """
+        short = _too_narrow(self.path, self.dialect, len(self.names))
+        if short is not None:
+            raise DataError(short)
+
     def _fault(self, message: str) -> str:
         """The place and cause of what pandas could not parse, found by reading the file again, record by record."""
         if "EOF inside string" in message:
@@ -228,6 +238,34 @@ def _too_wide(path: Path, dialect: Dialect, width: int) -> str | None:
     return None
 
 
+def _too_narrow(path: Path, dialect: Dialect, width: int) -> str | None:
+    """The place of the first record with fewer fields than the header, and their number; None if there is none."""
+    first, length, last, count = 0, 0, False, 0
+    # Python's reader, unlike pandas', refuses fields of more than 128 KiB.
+    with open_text(path) as lines, suppress(csv.Error):
+        records = csv.reader(lines, dialect)
+        for record in records:
+            if not _is_filled(record):
+                continue
+            last = len(record) < width
+            if last and count == 0:
+                first, length = records.line_num, len(record)
+            count += last
+    if count == 0:
+        return None
+    others = f", and so have {count - 1} later lines" if count > 2 else ", and so has a later line" if count > 1 else ""
+    cause = "It is the last line: the file may have been cut short. " if last and count == 1 else ""
+    return (
+        f"{path}, line {first}: the header has {width} columns, but this line has {length}{others}. {cause}Correct the "
+        "file; a missing value needs its separator, so that its line has as many as the header."
+    )
+
+
+def _is_filled(record: list[str]) -> bool:
+    """Whether a record is a row: a blank line is not."""
+    return any(field.strip() for field in record) or len(record) > 1
+
+
 def _unclosed_quote(path: Path, dialect: Dialect) -> tuple[int, int]:
     """Line and column where the record begins that runs to the end of the file: its last field holds the mark."""
     line, following, fields = 1, 1, 1
@@ -246,7 +284,7 @@ def _line_finder(path: Path, dialect: Dialect) -> Callable[[int], str]:
             records = csv.reader(lines, dialect)
             filled = -1
             for record in records:
-                filled += any(field.strip() for field in record) or len(record) > 1
+                filled += _is_filled(record)
                 if filled == row + 1:
                     return f"line {records.line_num}"
         return f"row {row + 1}"

@@ -49,6 +49,8 @@ def test_files_without_rows_are_skipped(tmp_path):
         ("x,y\n1,2\ninf,4\n5,6\n", r"b\.csv, row 2, column 'x': a value is infinite"),
         ("x,y\n1,2\n3,4\n5,6\n7,8,9\n", r"b\.csv, line 5, column 3: the header has 2 columns, but this line has 3"),
         ("x,y\n1,2,3\n", r"b\.csv, line 2, column 3: the header has 2 columns"),
+        ("x,y\n1,2\n3\n5,6\n", r"b\.csv, line 3: the header has 2 columns, but this line has 1\. Correct"),
+        ("x,y\n1,2\n3,4\n5", r"b\.csv, line 4: the header has 2 columns, but this line has 1\. It is the last line"),
         ('x,y\n1,2\n"3,4\n', r"b\.csv, line 3, column 1: a quotation mark .* never closed"),
         ("1,2\n3,4\n", "appear in place of column names"),
     ],

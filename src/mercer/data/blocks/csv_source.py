@@ -96,6 +96,11 @@ class CsvSource(Source):
         return headers
 
     @cached_property
+    def _full(self) -> set[Path]:
+        """The files that were seen to have no line with fewer fields than the header."""
+        return set()
+
+    @cached_property
     def _types(self) -> dict[str, str]:
         """The type of each column that is read."""
         first = self._headers[0]
@@ -124,6 +129,10 @@ class CsvSource(Source):
                 raise DataError(self._misfit(one, error)) from error
             if frame is None:
                 return
+            if one.path not in self._full and frame.iloc[:, -1].isna().any():
+                with _named_faults(one.path):
+                    one.require_full()
+                self._full.add(one.path)
             yield frame[list(types)]
 
     def _misfit(self, one: Separated, error: Exception) -> str:
