@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -187,3 +189,17 @@ def test_what_needs_a_fit_says_so() -> None:
 def test_targets_whose_squares_overflow():
     with pytest.raises(DataError, match=r"y reaches 1e\+200, whose square overflows float64; divide y by a number"):
         KernelRidge(kernel="rbf").fit(np.eye(3), [1e200, 0.0, 1.0])
+
+
+@pytest.mark.parametrize("alpha", ["loo", "gcv", "evidence"])
+def test_a_penalty_chosen_by_a_few_rows_is_told(alpha):
+    X = np.random.default_rng(0).normal(size=(7, 3))
+    y = X[:, 0] + 0.1 * X[:, 1]
+    with pytest.warns(MercerWarning, match=f"alpha='{alpha}' chooses the penalty by 1 row, which is too few"):
+        KernelRidge(alpha=alpha).fit(X[:1], y[:1])
+    with pytest.warns(MercerWarning, match="by 5 rows, which is too few.*Pass alpha as a number"):
+        KernelRidge(alpha=alpha).fit(X, y, sample_weight=[1, 1, 0, 1, 1, 0, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KernelRidge(alpha=alpha).fit(X[:6], y[:6])
+        KernelRidge(alpha=1e-8).fit(X[:1], y[:1])

@@ -33,7 +33,7 @@ from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left
 from mercer.estimators.shared.left_out_baseline import warn_if_ridge_is_worse, warn_if_ridge_is_worse_on_own_rows
 from mercer.estimators.shared.on_blocks import check_parts, require_checkpoint
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_positive
-from mercer.estimators.shared.penalties import check_penalties, choices_of, criterion_of, penalties_of
+from mercer.estimators.shared.penalties import check_penalties, choices_of, criterion_of, penalties_of, warn_if_few
 from mercer.estimators.shared.repeated import warn_of_repeated_rows
 from mercer.estimators.shared.restricted import RESTRICTED, require_approximation
 from mercer.estimators.shared.restricted_ridge import RidgeOnLandmarks
@@ -77,7 +77,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         by the mean squared error of exact leave-one-out predictions, ``"gcv"`` by generalised cross-validation,
         ``"evidence"`` by the density of the targets under the Gaussian process with this kernel and the best noise
         variance. Copies of rows in the data make errors of left-out rows too small: of more than a tenth of the rows,
-        ``"loo"`` warns.
+        ``"loo"`` warns. With fewer than 6 rows, every criterion warns, because its choice is luck.
     kernel : str, Kernel, scikit-learn kernel or callable, default="linear"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ``"laplacian"``, ``"chi2"``, ``"cosine"``), a
         kernel, a function ``(X, Z) -> block``, or ``"precomputed"``.
@@ -663,6 +663,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self, rows: NDArray[np.intp], system: LinearSystem, criterion: Criterion, alphas: Vector | None
     ) -> Self:
         """Fit with the penalty that the criterion chooses."""
+        warn_if_few(type(self).__name__, criterion, len(rows))
         with ExitStack() as stack:
             path, penalties, curves = reduce_and_choose(
                 system, stack, criterion, alphas, per_target=bool(self.alpha_per_target), n_jobs=self.n_jobs

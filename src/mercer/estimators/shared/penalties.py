@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer._errors import ParameterError
+from mercer._errors import MercerWarning, ParameterError, warn_user
 from mercer._types import Vector
 from mercer.solvers.linear.penalty_path import CRITERIA, Criterion
+
+# Left-out errors of fewer rows are as often least for a model that is worse than the mean of the targets.
+_ENOUGH_ROWS = 6
 
 
 def criterion_of(alpha: Any) -> Criterion | None:
@@ -27,6 +30,17 @@ def criterion_of(alpha: Any) -> Criterion | None:
             f"alpha must be a number, one for each target, 'loo', 'gcv' or 'evidence', but is {alpha!r}."
         )
     return criterion
+
+
+def warn_if_few(learner: str, criterion: Criterion, n: int) -> None:
+    """Warn if a penalty is to be chosen by so few rows that the choice is luck."""
+    if n < _ENOUGH_ROWS:
+        warn_user(
+            f"{learner}: alpha={criterion!r} chooses the penalty by {n} row{'s' if n > 1 else ''}, which is too few: "
+            "the choice is luck, and predictions may be worse than the mean of the targets. Pass alpha as a number, or "
+            f"{_ENOUGH_ROWS} rows or more.",
+            MercerWarning,
+        )
 
 
 def choices_of(alpha: Any, alphas: Any) -> Vector | None:
