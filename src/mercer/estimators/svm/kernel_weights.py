@@ -170,7 +170,8 @@ class WeightedTerms(KernelEstimator, ABC):
             warn_user(
                 f"{type(self).__name__}: the weights of the kernels have a relative duality gap of "
                 f"{result.relative_gap:.1e} after {result.iterations} machines, above tol = {self.tol:g}; raise tol, "
-                "or lower it if the machines themselves are not accurate enough.",
+                "or lower it if the machines themselves are not accurate enough. Products of C and sample weights that "
+                "are very large leave them no digits: lower these.",
                 ConvergenceWarning,
             )
         return result

@@ -27,6 +27,9 @@ from mercer.engine.progress import Progress
 _LEVEL = 0.3
 # Weights below this are zero.
 _ZERO = 1e-9
+# So many machines in a row that do not bring the bounds closer by this share end the search: in exact arithmetic each
+# does, and next to rounding none will.
+_IDLE, _CLOSER = 10, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +64,7 @@ class LevelMethod:
     tol : float, default=1e-3
         Relative gap between the bounds at which it stops.
     max_iter : int, default=100
-        Most machines that are solved.
+        Most machines that are solved. Ten in a row that do not bring the bounds closer also end the search.
 
     Examples
     --------
@@ -80,7 +83,8 @@ class LevelMethod:
         linear: list[float] = []
         slopes: list[Vector] = []
         progress = Progress(None, "weights of kernels")
-        while len(linear) < self.max_iter:
+        idle, least = 0, np.inf
+        while len(linear) < self.max_iter and idle < _IDLE:
             threads.checkpoint()
             machine = solve(weights)
             linear.append(machine.linear)
@@ -92,6 +96,8 @@ class LevelMethod:
             progress.advance(note=f"machines, gap {upper - lower:.3g}")
             if upper - lower <= self.tol * abs(upper):
                 break
+            idle = 0 if upper - lower < (1.0 - _CLOSER) * least else idle + 1
+            least = min(least, upper - lower)
             level = lower + _LEVEL * (upper - lower)
             weights = _below_level(np.array(linear), np.array(slopes), level, best, corner)
         return KernelWeights(np.where(best < _ZERO, 0.0, best), lower, upper, len(linear))
