@@ -193,3 +193,16 @@ def test_a_kernel_that_is_not_positive_definite_with_the_penalty() -> None:
     model = KernelRidge(1e-3, kernel="sigmoid", coef0=-2.0, gamma="loo", allow_indefinite=True)
     with pytest.raises(IndefiniteKernelError, match="choose a larger alpha"):
         model.fit(X, Y)
+
+
+@pytest.mark.parametrize("units", [np.full(3, 1e4), np.full(3, 1e-4), np.array([1e4, 1e-4, 1.0])])
+def test_columns_in_other_units_have_as_good_a_kernel(units: np.ndarray) -> None:
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(240, 3)), 0.1 * rng.normal(size=240)
+    f = np.sin(2.0 * X[:, 0]) + X[:, 1] ** 2
+    errors = []
+    for scale in (np.ones(3), units):
+        model = KernelRidge("loo", kernel=RBF([1.0, 1.0, 1.0]), kernel_params="loo")
+        model.fit(X[:120] * scale, f[:120] + noise[:120])
+        errors.append(np.sqrt(np.mean((model.predict(X[120:] * scale) - f[120:]) ** 2)))
+    assert errors[0] < 0.2 and errors[1] < 1.2 * errors[0]

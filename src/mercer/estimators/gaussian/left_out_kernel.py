@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer._errors import ParameterError
 from mercer._types import Matrix, Positions, Vector
@@ -24,6 +25,10 @@ _START_ROWS, _SAMPLE_ROWS = 400, 1000
 _MULTIPLES = (1.0, 1 / 16, 1 / 4, 4.0, 16.0)
 _PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 _STARTS = 2
+# A length scale that is so many times from the distances of the rows is in another unit: multiples of these are
+# candidates, too.
+_FAR = 20.0
+_DATA_MULTIPLES = (1.0, 1 / 4, 4.0)
 # Steps that lower the mean squared error by a smaller share are not worth their time: data tell far less. The second
 # one is for many rows, whose steps are expensive.
 _TOLERANCE, _ROUGH_TOLERANCE = 1e-5, 1e-4
@@ -58,8 +63,9 @@ class LeftOutKernel:
         """The kernel with the parameters of the least leave-one-out error, and the search on all rows.
 
         The error may have several local minima. The search starts from two common multiples of the length scales,
-        each with its best penalty, that have the least errors on a sample of the rows. It goes downhill from both on a
-        larger sample, and from the better result on all rows.
+        each with its best penalty, that have the least errors on a sample of the rows. If some length scale is far
+        from the distances of the rows, multiples of these distances are among the candidates. It goes downhill from
+        both on a larger sample, and from the better result on all rows.
 
         Raises
         ------
@@ -119,13 +125,44 @@ class LeftOutKernel:
 
     def _candidates(self) -> list[list[Vector]]:
         """Points inside the bounds: a list for each multiple of the length scales, with all penalties."""
-        free = [p for p in self.kernel.parameters if p.free]
-        is_length = np.array([p.transform == "log" and _last(p.name) in ("length_scale", "gamma") for p in free])
+        is_length = self._are_lengths("length_scale", "gamma")
         low, high = self.bounds.T
         penalties = np.log(self._size * np.array(_PENALTIES))[:, None] if self.shift is None else np.empty((1, 0))
         multiples = _MULTIPLES if is_length.any() else (1.0,)
         own = [self.kernel.theta + np.log(multiple) * is_length for multiple in multiples]
+        own += self._of_distances()
         return [[np.clip(np.r_[theta, penalty], low, high) for penalty in penalties] for theta in own]
+
+    def _are_lengths(self, *names: str) -> NDArray[np.bool_]:
+        """Which of the free parameters have one of these names, and are searched by their logarithm."""
+        free = [p for p in self.kernel.parameters if p.free]
+        return np.array([p.transform == "log" and _last(p.name) in names for p in free])
+
+    def _of_distances(self) -> list[Vector]:
+        """Parameters with length scales from the distances of the rows; none if their own are not far from these."""
+        X = self.rows.raw
+        if not isinstance(X, np.ndarray) or X.ndim != 2 or self.rows.n < 2:
+            return []
+        apart = _distances(X[self._sample(_START_ROWS)])
+        theta, far, moved = self.kernel.theta.copy(), False, self._are_lengths("length_scale")
+        whole = [whole_vector(p.name) for p in self.kernel.parameters if p.free]
+        for place in np.flatnonzero(moved):
+            group = [other for other, name in enumerate(whole) if name == whole[place]]
+            # One for each column, or one for all.
+            by_column = len(group) == X.shape[1]
+            scale = apart[group.index(int(place))] if by_column else float(np.linalg.norm(apart))
+            scale *= np.sqrt(X.shape[1]) if by_column else 1.0
+            if scale > 0:
+                far = far or abs(theta[place] - np.log(scale)) > np.log(_FAR)
+                theta[place] = np.log(scale)
+        return [theta + np.log(multiple) * moved for multiple in _DATA_MULTIPLES] if far else []
+
+
+def _distances(X: Matrix) -> Vector:
+    """The median distance of two rows in each column, (d,), among those that differ; 0 in columns that are constant."""
+    half = len(X) // 2
+    apart = np.abs(np.asarray(X[:half], dtype=np.float64) - X[half : 2 * half])
+    return np.array([float(np.median(column[column > 0])) if (column > 0).any() else 0.0 for column in apart.T])
 
 
 def _value_or_least(objective: LeftOutObjective, theta: Vector) -> float:
