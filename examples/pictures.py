@@ -9,17 +9,22 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib import pyplot
 
 from mercer import (
     SVC,
     SVR,
     GaussianProcessRegressor,
+    GridSearchCV,
     KernelKMeans,
     KernelOrdinalRegression,
     KernelPCA,
     KernelQuantileRegression,
+    KernelRidge,
     OneClassSVM,
     plotting,
+    ridge_path,
+    svm_path,
 )
 from mercer.kernels import RBF, Sigmoid
 
@@ -127,6 +132,61 @@ def components() -> Any:
     return plotting.ComponentsDisplay.from_estimator(KernelPCA(2, kernel="rbf", gamma=0.5).fit(X), X, y)
 
 
+def path_of_machines() -> Any:
+    X, y = rings(200)
+    path = svm_path(X[:120], y[:120], [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0])
+    return plotting.PathDisplay.from_path(path, X[120:], y[120:])
+
+
+def path_of_penalties() -> Any:
+    X, y = wave()
+    return plotting.PathDisplay.from_path(ridge_path(X, y, 10.0 ** np.arange(-5, 3), kernel="rbf", gamma=1.0))
+
+
+def search_over_two() -> Any:
+    X, y = rings()
+    grid = {"C": [0.01, 0.1, 1.0, 10.0, 100.0], "gamma": [0.01, 0.1, 1.0, 10.0]}
+    return plotting.SearchDisplay.from_search(GridSearchCV(SVC(), grid, cv=5).fit(X, y))
+
+
+def search_over_one() -> Any:
+    X, y = rings()
+    grid = {"C": [0.01, 0.1, 1.0, 10.0, 100.0]}
+    return plotting.SearchDisplay.from_search(GridSearchCV(SVC(), grid, cv=5).fit(X, y))
+
+
+def margins() -> Any:
+    X, y = rings(200)
+    model = SVC(C=10.0).fit(X[:100], y[:100])
+    return plotting.MarginsDisplay.from_estimator(model, X[:100], y[:100], X_test=X[100:], y_test=y[100:])
+
+
+def losses() -> Any:
+    return plotting.LossDisplay.from_losses(
+        ["hinge", "squared_hinge", "logistic", "huber", "epsilon_insensitive"], limit=2.0
+    )
+
+
+def ordinal() -> Any:
+    X, _ = blobs()
+    noisy = X[:, 1] + 0.4 * np.random.default_rng(3).normal(size=len(X))
+    grades = np.array(["low", "middle", "high"])[np.digitize(noisy, [0.0, 1.5])]
+    model = KernelOrdinalRegression(C=1.0, classes=["low", "middle", "high"]).fit(X, grades)
+    return plotting.OrdinalDisplay.from_estimator(model, X, grades)
+
+
+def relevance() -> Any:
+    X = np.random.default_rng(4).normal(size=(120, 4))
+    y = np.sin(X[:, 0]) + 0.4 * X[:, 1]
+    model = KernelRidge(0.1, kernel="rbf").fit(X[:80], y[:80])
+    return plotting.RelevanceDisplay.from_permutation(model, X[80:], y[80:])
+
+
+def alignment() -> Any:
+    time = np.linspace(0, 1, 70)
+    return plotting.AlignmentDisplay.from_series(np.sin(9 * time), np.sin(9 * time**1.6))
+
+
 PICTURES: tuple[Callable[[], Any], ...] = (
     boundary,
     boundary_of_three_classes,
@@ -143,6 +203,15 @@ PICTURES: tuple[Callable[[], Any], ...] = (
     eigenfunctions,
     clusters,
     components,
+    path_of_machines,
+    path_of_penalties,
+    search_over_two,
+    search_over_one,
+    margins,
+    losses,
+    ordinal,
+    relevance,
+    alignment,
 )
 
 
@@ -154,6 +223,7 @@ def main(folder: Path) -> None:
     for make in PICTURES:
         display = make().plot()
         display.figure_.savefig(folder / f"{make.__name__}.png", dpi=110)
+        pyplot.close(display.figure_)
 
 
 if __name__ == "__main__":
