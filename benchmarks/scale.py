@@ -5,6 +5,7 @@
 ``bounds``, ``bounds_cost``: certificates of fits over landmarks for all rows, see ``scale_bounds.py``.
 ``flights``: a table of three million rows from the command line; see ``scale_flights.py``.
 ``text_svc``, ``text_ridge``, ``columns``: linear kernels beside scikit-learn, see ``scale_linear.py``.
+``svc``, ``dask``: a million rows exactly, and workers beside threads, see ``scale_machines.py``.
 The others are fits to many rows: see ``scale_fits.py``.
 """
 
@@ -21,6 +22,7 @@ import scale_bounds
 import scale_fits
 import scale_flights
 import scale_linear
+import scale_machines
 from harness import Row, in_turn
 from mercer import SVC, KernelLogisticRegression, KernelPCA, KernelRidge, estimate
 from mercer.gram import Gram
@@ -119,4 +121,5 @@ PARTS = {
     **scale_fits.PARTS,
     **scale_bounds.PARTS,
     **scale_linear.PARTS,
+    **scale_machines.PARTS,
 }

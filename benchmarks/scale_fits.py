@@ -200,7 +200,7 @@ def kin40k() -> list[Row]:
 
 
 def protein() -> list[Row]:
-    """Without a factor, which takes 14 GB; the exact Gaussian process of Wang et al. (2019) has .536."""
+    """Without a factor; the exact Gaussian process of Wang et al. (2019) has .536."""
     folder = data_folder()
     return [] if folder is None else [_system(folder, "protein", 0.5, 0.536, factored=False)]
 
