@@ -38,7 +38,7 @@ def dask() -> list[Row]:
     given, fitted = X[:_LANDMARKS], {}
 
     def model() -> KernelRidge:
-        return KernelRidge(1.0, kernel=RBF(3.0), approximation="nystroem", landmarks=given, tol=1e-12)
+        return KernelRidge(1.0, kernel=RBF(1.0), approximation="nystroem", landmarks=given, tol=1e-12)
 
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
