@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -14,7 +15,9 @@ from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
-from mercer._types import Array, CheckedRows, Matrix, RowsLike
+from mercer._types import Array, CheckedRows, Matrix, RowsLike, Vector
+from mercer.data.blocks.blocks import Blocks
+from mercer.data.blocks.dask_source import is_dask
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
@@ -24,20 +27,24 @@ from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import SPECTRUM, is_usable, judge_finding
 from mercer.estimators.shared.degenerate import warn_if_degenerate
 from mercer.estimators.shared.expansion import KernelExpansion, feature_map_of
+from mercer.estimators.shared.in_parts import in_parts
 from mercer.estimators.shared.layout import read_only
+from mercer.estimators.shared.on_blocks import BlockFit, check_parts, count_of, rows_to_draw
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_number, require_seed
-from mercer.estimators.shared.restricted import require_approximation, restriction
+from mercer.estimators.shared.restricted import Restriction, require_approximation, restriction
 from mercer.estimators.shared.restricted_risk import forget, of_all_rows, one_form, refuse_on_landmarks
 from mercer.estimators.shared.statements import FitRows
 from mercer.estimators.shared.what_fits import naming_what_fits
+from mercer.estimators.shared.whole_rows import takes_parts
 from mercer.gram import Gram
 from mercer.gram.precomputed import symmetric_once_centred
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.convert import KernelLike, rate_of_scale
+from mercer.landmarks.choose import Landmarks
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.linear_system import LinearSystem
-from mercer.solvers.restricted.components import components
-from mercer.solvers.solution import Certificate
+from mercer.solvers.restricted.components import Components, components
+from mercer.solvers.solution import Certificate, Solution
 from mercer.solvers.spectral.eigenpairs import SOLVERS, Eigenpairs, Eigenproblem, EigenState, solve
 
 _RESTRICTED = "covariance over landmarks"
@@ -54,6 +61,10 @@ def _has_whole_expansion(model: KernelEstimator) -> bool:
     if not hasattr(model, "landmark_indices_"):
         return not any(hasattr(model, name) for name in names)
     return all(hasattr(model, name) for name in names) and not hasattr(model, "dual_coef_")
+
+
+def _no_targets(y: Any) -> tuple[Matrix, Vector]:
+    return np.zeros((len(y), 0)), np.ones(len(y))
 
 
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -125,7 +136,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     landmark_offsets_ : ndarray of shape (n_components,)
         With an approximation: what centring adds to these coordinates.
     landmark_indices_ : ndarray of shape (n_landmarks,) or None
-        With an approximation: the positions of the landmarks among the training rows; None if they are none of them.
+        With an approximation: the positions of the landmarks among the training rows; None if they are none of them,
+        or the rows came in parts.
     negative_eigenvalues_ : ndarray
         Negative eigenvalues beyond rounding, ascending: all of them if all components are computed, otherwise those
         that the solver found at the lower end. Nonempty only for indefinite kernels.
@@ -280,17 +292,22 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def fit(self, X: RowsLike, y: ArrayLike | None = None) -> Self:
+    @takes_parts
+    def fit(self, X: Any, y: ArrayLike | None = None) -> Self:
         """Find the components of the rows ``X``.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features), Blocks or a collection of Dask
             For ``kernel="precomputed"``, the kernel matrix of shape (n_samples, n_samples), which must be symmetric
-            once it is centred.
+            once it is centred. Blocks, of which targets are ignored, are read twice: for a sample of the rows, from
+            which landmarks come, and for the covariance. Partitions of Dask are read as blocks, on this machine. Both
+            need an approximation.
         y : ignored
         """
         self._check_parameters()
+        if isinstance(X, Blocks) or is_dask(X):
+            return self._fit_in_parts(X)
         checked: Any = self._check_X(X, reset=True)
         copied = bool(self.copy_X) and checked is X
         X = checked.copy() if copied else checked
@@ -335,10 +352,39 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self.gamma_ = self._rate(X)
         self._fit_kernel(X, intercept=False, gamma=self.gamma_)
         parts = restriction(self, X, None, self.random_state)
-        rows, m = parts.landmarks.rows, parts.landmarks.rows.shape[0]
+        m = parts.landmarks.rows.shape[0]
         wanted = m if self.n_components is None else int(self.n_components)
-        solution = components(parts.gram, parts.white, wanted, self.n_jobs)
-        found = solution.value
+        n = X.shape[0]
+        return self._take_components(
+            parts, components(parts.rows(np.zeros((n, 0)), np.ones(n), self.n_jobs), parts.white, wanted)
+        )
+
+    def _fit_in_parts(self, X: Any) -> Self:
+        """Find the components over landmarks of rows in parts."""
+        check_parts(self, X)
+        blocks = Blocks.from_dask(X) if is_dask(X) else X
+        started = BlockFit(
+            blocks, blocks.survey(rows_to_draw(blocks.n, count_of(self)), random_state=self.random_state)
+        )
+        rows, _, weights = started.training()
+        if weights is not None:
+            raise DataError(f"KernelPCA has no sample weights, and {blocks!r} has some; pass blocks without them.")
+        rows = self._check_X(rows, reset=True)
+        self._check_rows(rows)
+        self.gamma_ = self._rate(rows)
+        self._fit_kernel(rows, intercept=False, gamma=self.gamma_)
+        parts = started.restriction(self, rows)
+        m = parts.landmarks.rows.shape[0]
+        wanted = m if self.n_components is None else int(self.n_components)
+        with started.rows(self, parts, rows, _no_targets, []) as passes:
+            solution = components(passes, parts.white, wanted)
+        # Positions would be those in the sample.
+        return self._take_components(replace(parts, landmarks=Landmarks(parts.landmarks.rows, None)), solution)
+
+    def _take_components(self, parts: Restriction, solution: Solution[Components, None]) -> Self:
+        """Keep components over landmarks."""
+        found, rows = solution.value, parts.landmarks.rows
+        wanted = len(found.values)
         at_landmarks = Gram(self.kernel_, rows, dtype=np.float64, n_jobs=self.n_jobs) @ found.coefficients  # type: ignore[arg-type]
         at_landmarks += found.offsets
         signs = np.where(at_landmarks[np.abs(at_landmarks).argmax(axis=0), np.arange(wanted)] < 0, -1.0, 1.0)
@@ -353,6 +399,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self._report()
         return self
 
+    @in_parts
     def transform(self, X: RowsLike) -> Array:
         """Coordinates of the rows of ``X`` on the components, shape (m, n_components).
 
@@ -365,7 +412,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         result = self._expansion.values(X, np.float64)
         return result.astype(X.dtype, copy=False)
 
-    def fit_transform(self, X: RowsLike, y: ArrayLike | None = None) -> Array:
+    @takes_parts
+    def fit_transform(self, X: Any, y: ArrayLike | None = None) -> Array:
         """Fit and return the coordinates of the rows, without evaluating the kernel again.
 
         Parameters

@@ -21,6 +21,7 @@ _IN_PARTS = (
     "KernelRidge",
     "KernelLogisticRegression",
     "KernelMachine",
+    "KernelPCA",
     "KernelQuantileRegression",
     "SVC",
     "SVR",

@@ -82,7 +82,8 @@ class Stored:
         return max(1, round(n * used / len(weights))), self._of(sample, y, weights)
 
     def _weighted(self, block: Block) -> tuple[Matrix, Vector]:
-        y, factors = self.targets(block.y)
+        # Of rows without targets it is asked for as many.
+        y, factors = self.targets(np.zeros(block.rows) if block.y is None else block.y)
         weights = np.ones(len(y)) if block.sample_weight is None else np.asarray(block.sample_weight, dtype=np.float64)
         return y, weights * factors
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from mercer._types import Matrix, Vector
 from mercer.engine import decompositions, lapack, memory
-from mercer.gram.protocol import GramMatrix
-from mercer.solvers.restricted.passes import Part, StoredRows
+from mercer.solvers.restricted.passes import Part, Passes
 from mercer.solvers.restricted.whitening import Whitening
 from mercer.solvers.solution import Certificate, Solution, Status
 
@@ -47,7 +46,7 @@ def memory_of(m: int) -> int:
     return 4 * 8 * m * m
 
 
-def components(gram: GramMatrix, white: Whitening, k: int, n_jobs: int | None = None) -> Solution[Components, None]:
+def components(rows: Passes, white: Whitening, k: int) -> Solution[Components, None]:
     r"""Find principal components of the features :math:`\varphi_i = L^{-1} k_m(x_i)` of n rows.
 
     .. math:: \sum_i (\varphi_i - \bar\varphi)(\varphi_i - \bar\varphi)^\top u_j = \lambda_j u_j, \qquad
@@ -58,13 +57,12 @@ def components(gram: GramMatrix, white: Whitening, k: int, n_jobs: int | None = 
 
     Parameters
     ----------
-    gram : GramMatrix
-        Kernel values of rows and landmarks, (n, m), in float64.
+    rows : Passes
+        n rows; their targets and weights have no effect.
     white : Whitening
         Of the landmarks.
     k : int
         How many components; those above m have no variance.
-    n_jobs : int, optional
 
     Returns
     -------
@@ -74,15 +72,16 @@ def components(gram: GramMatrix, white: Whitening, k: int, n_jobs: int | None = 
     Examples
     --------
     >>> from mercer.gram import Gram
+    >>> from mercer.solvers.restricted.passes import StoredRows
     >>> from mercer.kernels import Linear
     >>> X = np.array([[1.0], [2.0], [6.0]])
-    >>> found = components(Gram(Linear(), X, X[:1]), Whitening.of(Linear()(X[:1])), 1)
+    >>> rows = StoredRows(Gram(Linear(), X, X[:1]), np.zeros((3, 0)), np.ones(3))
+    >>> found = components(rows, Whitening.of(Linear()(X[:1])), 1)
     >>> found.value.values.round(9).tolist()
     [14.0]
     """
     start_time = time.perf_counter()
-    n, m = gram.shape
-    rows = StoredRows(gram, np.zeros((n, 0)), np.ones(n), n_jobs)
+    n, m, _ = rows.shape
 
     def visit(part: Part, F: Matrix) -> tuple[Matrix, Vector]:
         return F, F.sum(axis=0)
