@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from mercer._errors import DataError
 from mercer._types import AnyArray, Positions, RowsLike
+from mercer.certification.rows_in_blocks import RowsInBlocks
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 
@@ -40,7 +41,7 @@ def landmarks_of(model: Any) -> Any:
     return model.X_fit_ if hasattr(model, "X_fit_") else model.support_vectors_
 
 
-def rows_like_those_of_the_fit(model: Any, X: RowsLike) -> Any:
+def rows_like_those_of_the_fit(model: Any, X: RowsLike | RowsInBlocks) -> Any:
     """Checked rows with the columns of those to which a model was fitted.
 
     Raises
@@ -48,7 +49,7 @@ def rows_like_those_of_the_fit(model: Any, X: RowsLike) -> Any:
     DataError
         If they have other columns.
     """
-    rows = model.checked_rows(X)
+    rows = X if isinstance(X, RowsInBlocks) else model.checked_rows(X)
     columns = getattr(model, "n_features_in_", None)
     if columns is not None and len(rows.shape) == 2 and rows.shape[1] != columns:
         raise DataError(
@@ -58,7 +59,7 @@ def rows_like_those_of_the_fit(model: Any, X: RowsLike) -> Any:
     return rows
 
 
-def rows_of_the_fit(model: Any, X: RowsLike) -> Any:
+def rows_of_the_fit(model: Any, X: RowsLike | RowsInBlocks) -> Any:
     """Checked rows whose entries at ``landmark_indices_`` are the landmarks of the model.
 
     Landmarks that are not rows of the fit, such as means of clusters, cannot be compared.
@@ -100,6 +101,13 @@ def _alike(rows: Any, landmarks: Any) -> np.ndarray:
         return alike
     room = _RTOL * np.abs(landmarks).max(axis=0, initial=0.0)
     return np.asarray((np.abs(np.asarray(rows, dtype=np.float64) - landmarks) <= room).all(axis=1))
+
+
+def rows_at(rows: Any, mask: Any) -> Any:
+    """Part of checked rows; of rows in blocks without reading them."""
+    if len(mask) == rows.shape[0] and np.asarray(mask).dtype == bool and mask.all():
+        return rows
+    return rows.some(mask) if isinstance(rows, RowsInBlocks) else rows[mask]
 
 
 def codes_of(model: Any, labels: AnyArray, used: Positions) -> Positions:

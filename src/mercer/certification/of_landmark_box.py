@@ -117,8 +117,7 @@ def _weights(rows: RowsOfFit, loss: BoxLoss, residuals: Vector) -> Vector:
         beta[free] = _solved(rows, loss, beta, free)
     except DataError:
         # The sum of the weights cannot be 0 with the others as they are.
-        gram = Gram(rows.model.kernel_, rows.X, dtype=np.float64, n_jobs=rows.model.n_jobs)
-        beta = feasible(start, loss.problem(gram, slice(None), 0.0, 0.0))
+        beta = feasible(start, loss.problem(rows.gram, slice(None), 0.0, 0.0))
         beta[free] = _solved(rows, loss, np.where(np.isin(np.arange(n), free), 0.0, beta), free)
     return beta
 
@@ -131,13 +130,9 @@ def _solved(rows: RowsOfFit, loss: BoxLoss, fixed: Vector, free: Positions) -> V
     DataError
         If no weights within their bounds have the sum that is missing.
     """
-    kernel, jobs = rows.model.kernel_, rows.model.n_jobs
-    gram = Gram(kernel, rows.X[free], dtype=np.float64, n_jobs=jobs)
-    others = np.flatnonzero(fixed)
-    pulled = np.zeros(len(free))
-    if len(others):
-        pulled = np.asarray(Gram(kernel, rows.X[free], rows.X[others], dtype=np.float64, n_jobs=jobs) @ fixed[others])
-    problem = loss.problem(gram, free, pulled, -float(fixed.sum()))
+    jobs, near = rows.model.n_jobs, rows.X[free]
+    gram = Gram(rows.model.kernel_, near, dtype=np.float64, n_jobs=jobs)
+    problem = loss.problem(gram, free, rows.products(near, fixed), -float(fixed.sum()))
     beta = SMO(tol=_TOL, n_jobs=jobs).solve(problem).value.beta
     return np.asarray(np.clip(beta, problem.lower, problem.upper))
 

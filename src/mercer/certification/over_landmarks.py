@@ -14,13 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import Positions, RowsLike, Vector
-from mercer.certification.data_of_fit import codes_of, require_finite, rows_of_the_fit
+from mercer.certification.data_of_fit import codes_of, require_finite, rows_at, rows_of_the_fit
 from mercer.certification.finding import Finding, joined
 from mercer.certification.landmark_certificate import LandmarkCertificate
 from mercer.certification.of_any_loss import LossOfRows, of_loss
 from mercer.certification.of_landmark_box import BoxLoss, of_box
 from mercer.certification.of_landmark_losses import of_logistic, of_ridge
+from mercer.certification.rows_in_blocks import of_blocks
 from mercer.certification.rows_of_fit import RowsOfFit
+from mercer.data.blocks.blocks import Blocks
 from mercer.data.seeds import generator
 from mercer.engine import memory, threads
 from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression
@@ -45,8 +47,8 @@ _EACH = 2
 
 def certify_landmarks(
     model: Any,
-    X: RowsLike,
-    y: ArrayLike,
+    X: RowsLike | Blocks,
+    y: ArrayLike | None = None,
     *,
     sample_weight: ArrayLike | None = None,
     n_rows: int | None = None,
@@ -65,8 +67,9 @@ def certify_landmarks(
     ----------
     model : KernelRidge, KernelLogisticRegression, SVC, SVR, KernelMachine or KernelQuantileRegression
         Fitted with ``approximation="nystroem"``. A loss of a :class:`KernelMachine` is one of :mod:`mercer.losses`.
-    X : array-like or sparse matrix of shape (n, d), or other rows
-        Those of the fit.
+    X : array-like or sparse matrix of shape (n, d), other rows, or Blocks
+        Those of the fit. Blocks, which have targets and weights of their own, need ``n_rows``; they are read five
+        times, and twice more where multipliers next to kinks of the loss are solved for.
     y : array-like of shape (n,) or (n, n_targets)
         The targets or labels of the fit.
     sample_weight : array-like of shape (n,), optional
@@ -91,7 +94,8 @@ def certify_landmarks(
     TypeError
         If this learner has no such certificate.
     ParameterError
-        If the fit was not over landmarks, a parameter is out of its range, or the loss is user-defined.
+        If the fit was not over landmarks, a parameter is out of its range, the loss is user-defined, or all pairs of
+        rows in blocks are asked for.
     DataError
         If the data cannot be used, are not those of the fit (rows other than the landmarks at ``landmark_indices_``,
         other columns, numbers of targets or classes), or coefficients of the model are not finite.
@@ -130,10 +134,13 @@ def certify_landmarks(
     require_finite(model)
     sample = _sample(n_rows, confidence, random_state)
     with memory.track() as account, threads.workers(model.n_jobs), threads.one_blas_thread():
-        checked = rows_of_the_fit(model, X)
+        rows: Any = X
+        if isinstance(X, Blocks):
+            rows, y, sample_weight = of_blocks(X, y, sample_weight, None if sample is None else sample.rows)
+        checked = rows_of_the_fit(model, rows)
         weight = check_sample_weight(sample_weight, checked)
         used = np.flatnonzero(weight)
-        part = checked if len(used) == checked.shape[0] else checked[used]
+        part = rows_at(checked, weight > 0)
         found = _FINDINGS[kind](model, part, checked, y, weight[used], used, sample)
     gap = found.gaps[1]
     return LandmarkCertificate(
@@ -197,7 +204,7 @@ def _logistic(
     cost = float(model.C) * weight * model.class_weight_[codes]
     counts = cost > 0
     if not counts.all():
-        state = RowsOfFit(model, part[counts], model.X_fit_, state.coefficients, sample)
+        state = RowsOfFit(model, rows_at(part, counts), model.X_fit_, state.coefficients, sample)
         codes, cost = codes[counts], cost[counts]
     k, intercept = len(model.classes_), bool(model.fit_intercept)
     return of_logistic(state, codes, cost, k, model.intercept_, intercept=intercept)
@@ -214,7 +221,8 @@ def _hinge(
         chosen = np.flatnonzero(((codes == i) | (codes == j)) & (costs > 0))
         # As in a fit, positive stands for the second of two classes, and for the first of a pair of several.
         signs = np.where(codes[chosen] == (j if k == 2 else i), 1.0, -1.0)
-        state = RowsOfFit(model, part[chosen], model.support_vectors_, model.dual_coef_[[number]].T.copy(), sample)
+        rows, coefficients = rows_at(part, chosen), model.dual_coef_[[number]].T.copy()
+        state = RowsOfFit(model, rows, model.support_vectors_, coefficients, sample)
         offset = float(model.intercept_[number])
         parts.append(of_box(state, BoxLoss.hinge(signs, costs[chosen], intercept=bool(model.fit_intercept)), offset))
     return joined(parts, "pair of classes")
@@ -273,7 +281,7 @@ def _of_losses(
 ) -> Finding:
     """One function for each loss with its targets, for the same rows and weights."""
     counts = weight > 0
-    rows = part if counts.all() else part[counts]
+    rows = rows_at(part, counts)
     sample = None if sample is None else sample.shared(len(problems))
     parts = []
     for number, (loss, targets) in enumerate(problems):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from mercer._types import Matrix, RowsLike, Vector
 from mercer.certification.data_of_fit import rows_like_those_of_the_fit
+from mercer.certification.rows_in_blocks import GramOfBlocks, RowsInBlocks
 from mercer.engine import memory
 from mercer.gram import Gram
 from mercer.solvers.restricted.exact import RowSample, Squares, squares
@@ -28,7 +30,7 @@ class RowsOfFit:
     model : KernelEstimator
         It is fitted.
     X : rows
-        The checked rows with a weight, n of them.
+        The checked rows with a weight, n of them; or RowsInBlocks.
     landmarks : rows
         m of them.
     coefficients : ndarray of shape (m, k)
@@ -45,7 +47,7 @@ class RowsOfFit:
     @cached_property
     def values(self) -> Matrix:
         """The functions at the rows, (n, k)."""
-        return self.values_at(self.X)
+        return np.asarray(self._of_each(self.values_at))
 
     def values_at(self, X: Any) -> Matrix:
         """The functions at other checked rows, (s, k)."""
@@ -64,7 +66,7 @@ class RowsOfFit:
     @cached_property
     def lengths(self) -> Vector:
         """The lengths of the rows in the space of the kernel, the roots of k(x, x), (n,)."""
-        return self.lengths_of(self.X)
+        return np.asarray(self._of_each(self.lengths_of))
 
     def lengths_of(self, X: Any) -> Vector:
         """The lengths of other checked rows."""
@@ -72,10 +74,29 @@ class RowsOfFit:
 
     def squares(self, C: Matrix) -> Squares:
         """Intervals of ``c_j' K c_j`` for coefficients of the rows, (n, k); see :func:`exact.squares`."""
-        gram = Gram(self.model.kernel_, self.X, dtype=np.float64, n_jobs=self.model.n_jobs)
-        found = squares(gram, C, self.values, self.sample)
+        found = squares(self.gram, C, self.values, self.sample)
         hidden = self.hidden(C)
         return Squares(np.maximum(found.low - hidden, 0.0), found.high + hidden, found.rows)
+
+    @cached_property
+    def gram(self) -> Any:
+        """The kernel matrix of the rows, lazily."""
+        kernel, jobs = self.model.kernel_, self.model.n_jobs
+        if isinstance(self.X, RowsInBlocks):
+            return GramOfBlocks(kernel, self.X, jobs)
+        return Gram(kernel, self.X, dtype=np.float64, n_jobs=jobs)
+
+    def products(self, left: Any, c: Vector) -> Vector:
+        """Kernel values of checked rows (s, d) with the rows, times c (n,)."""
+        kernel, jobs, others = self.model.kernel_, self.model.n_jobs, np.flatnonzero(c)
+        if not len(others):
+            return np.zeros(left.shape[0])
+        if isinstance(self.X, RowsInBlocks):
+            return self.X.some(others).products(kernel, left, c[others, None], jobs)[:, 0]
+        return np.asarray(Gram(kernel, left, self.X[others], dtype=np.float64, n_jobs=jobs) @ c[others])
+
+    def _of_each(self, function: Callable[[Any], Any]) -> Any:
+        return self.X.of_each(function) if isinstance(self.X, RowsInBlocks) else function(self.X)
 
     def hidden(self, C: Matrix) -> Vector:
         """The rounding of the squared lengths of expansions over the rows, (k,)."""
