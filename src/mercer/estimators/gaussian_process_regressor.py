@@ -35,6 +35,7 @@ from mercer.estimators.shared.left_out_baseline import has_large_offset, warn_if
 from mercer.estimators.shared.parameters import require_choice, require_flags
 from mercer.estimators.shared.statements import FitRows, LikeThe, has_full_diagonal, theta_fits
 from mercer.estimators.shared.targets import warn_of_constant
+from mercer.estimators.shared.what_fits import naming_what_fits
 from mercer.estimators.shared.whole_rows import takes_parts
 from mercer.gram.hold import fits
 from mercer.kernels import RBF, Kernel
@@ -364,7 +365,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         self._normalise(y)
         self._center = X.mean(axis=0, dtype=np.float64) if self.mean == "linear" and isinstance(X, np.ndarray) else None
         # For the whole search: L-BFGS-B on a few parameters would wake the threads of BLAS as well.
-        with memory.track() as account, threads.workers(self.n_jobs):
+        with memory.track() as account, threads.workers(self.n_jobs), naming_what_fits(self, len(y)):
             problem = self._with_trend(variances, self._covariance(rows, given))
             self.search_ = self._search(problem, parameters, log_prior)
             self._condition(problem, parameters)

@@ -44,6 +44,7 @@ from mercer.estimators.shared.restricted_risk import (
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows, outputs
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel, weighted_gram
+from mercer.estimators.shared.what_fits import naming_what_fits
 from mercer.estimators.shared.whole_rows import takes_parts
 from mercer.kernels.convert import KernelLike
 from mercer.losses import (
@@ -342,7 +343,7 @@ class KernelMachine(FitsAlongPenalty):
         problem = RegularizedRisk(
             gram, loss, columns[0], weights[0], penalty, float(self.alpha), bool(self.fit_intercept), convex
         )
-        with memory.track() as account:
+        with memory.track() as account, naming_what_fits(self, X.shape[0]):
             solutions = self._solve(problem, columns, weights)
         self.loss_, self.regularizer_ = loss, penalty
         self._keep(X, used, solutions)

@@ -37,6 +37,7 @@ from mercer.estimators.shared.restricted_risk import (
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
+from mercer.estimators.shared.what_fits import naming_what_fits
 from mercer.estimators.shared.whole_rows import takes_parts
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels.convert import KernelLike
@@ -290,7 +291,7 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
         if len(used) < X.shape[0]:
             gram = gram.restrict(used, used)
         convex = self._is_convex(gram, used, X.dtype, intercept=False)
-        with memory.track() as account:
+        with memory.track() as account, naming_what_fits(self, X.shape[0]):
             C, b, certificate = self._solve(gram, y[used], float(self.C) * weight[used], levels, convex)
         self._keep(X, used, levels, C, b)
         self.certificate_ = replace(certificate, seconds=time.perf_counter() - start_time, peak_bytes=account.peak)

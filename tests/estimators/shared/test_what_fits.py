@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mercer import Blocks, GaussianProcessRegressor, KernelPCA, KernelRidge, config, estimate
+from mercer import (
+    SVC,
+    SVR,
+    Blocks,
+    GaussianProcessRegressor,
+    KernelMachine,
+    KernelPCA,
+    KernelQuantileRegression,
+    KernelRidge,
+    OneClassSVM,
+    config,
+    estimate,
+)
 from mercer._errors import MemoryBudgetError
 from mercer.kernels import RBF
 
@@ -16,6 +29,8 @@ X = np.random.default_rng(0).normal(size=(900, 3))
 Y = np.sin(X[:, 0])
 OPTIONS: dict[str, Any] = {"kernel": "rbf", "gamma": 0.5}
 BUDGET = "4MiB"
+# Solvers that keep a matrix in float32 fit that.
+LESS = "2MiB"
 
 LEARNERS: dict[str, Any] = {
     "Cholesky": KernelRidge(0.1, solver="cholesky", **OPTIONS),
@@ -23,10 +38,20 @@ LEARNERS: dict[str, Any] = {
     "components": KernelPCA(4, eigen_solver="dense", **OPTIONS),
 }
 
+OTHERS: dict[str, Any] = {
+    "pairs": SVC(**OPTIONS),
+    "going on": SVC(warm_start=True, **OPTIONS),
+    "a tube": SVR(**OPTIONS),
+    "Newton": KernelMachine("huber", solver="newton", **OPTIONS),
+    "another penalty": KernelMachine("huber", "norm", solver="newton", **OPTIONS),
+    "quantiles": KernelQuantileRegression([0.1, 0.9], tol=0.01, **OPTIONS),
+    "a process": GaussianProcessRegressor(RBF(1.0), alpha=0.1, mean="linear", optimizer=None),
+}
 
-def refusal(model: Any) -> str:
-    with config(memory=BUDGET, n_jobs=1), pytest.raises(MemoryBudgetError) as caught:
-        model.fit(X, Y)
+
+def refusal(model: Any, budget: str = BUDGET) -> str:
+    with config(memory=budget, n_jobs=1), pytest.raises(MemoryBudgetError) as caught:
+        model.fit(X, Y > 0 if isinstance(model, SVC) else Y)
     return str(caught.value)
 
 
@@ -43,6 +68,23 @@ def test_what_is_named_works(name: str) -> None:
         model.set_params(alpha=0.1)
     with config(memory=BUDGET, n_jobs=1):
         model.fit(X, Y)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_named_for_other_learners_works(name: str) -> None:
+    model = OTHERS[name]
+    message = refusal(model, LESS)
+    found = re.search(r'Or pass approximation="nystroem"(?: and n_landmarks=(\d+))?(?: with (.*?))? \(', message)
+    assert found is not None, message
+    changes: dict[str, Any] = {"approximation": "nystroem", "n_landmarks": int(found[1])}
+    for change in (found[2] or "").split(" and "):
+        parameter, _, value = change.partition("=")
+        if value:
+            changes[parameter] = ast.literal_eval(value)
+    model = type(model)(**{**model.get_params(deep=False), **changes})
+    with config(memory=LESS, n_jobs=1):
+        model.fit(X, Y > 0 if isinstance(model, SVC) else Y)
+    assert "mercer.Blocks" in message
 
 
 def test_blocks_are_named_with_their_cost() -> None:
@@ -66,7 +108,7 @@ def test_products_are_named_where_a_factor_was_asked_for() -> None:
 
 
 def test_a_learner_without_such_parameters_names_none() -> None:
-    assert "Or pass" not in refusal(GaussianProcessRegressor(RBF(1.0), alpha=0.1, optimizer=None))
+    assert "Or pass" not in refusal(OneClassSVM(**OPTIONS), LESS)
     assert "Or pass" not in refusal(KernelRidge(0.1, solver="cholesky", kernel="sigmoid", allow_indefinite=True))
 
 

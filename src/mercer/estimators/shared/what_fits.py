@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from mercer._errors import MemoryBudgetError
 from mercer.engine import memory
@@ -18,6 +20,10 @@ from mercer.solvers.restricted import components, precondition
 _FEWEST = 50
 # What a process keeps of each row in blocks, beside its targets.
 _NUMBERS = 8
+# Learners that take no rows in blocks.
+_NOT_ON_BLOCKS = ("KernelPCA",)
+# Values that parameters need beside an approximation, of the learners that have them.
+_BESIDE = {"regularizer": "l2", "warm_start": False, "mean": "zero", "objective": "evidence"}
 
 
 def solving_bytes(learner: str, n: int, m: int, *, in_parts: bool = False) -> int:
@@ -81,18 +87,35 @@ def _ways(learner: Any, n: int) -> list[str]:
         return []
     free, ways = memory.budget(), []
     chosen = isinstance(parameters.get("alpha"), str)
-    number = " with a number for alpha" if chosen else ""
     if "approximation" in parameters and parameters["approximation"] is None:
         m = _landmarks(learner, n, free)
         if m is not None:
             count = "" if m == parameters["n_landmarks"] else f" and n_landmarks={m}"
             need = memory.describe(_need(learner, n, m))
-            ways.append(f'approximation="nystroem"{count}{number} ({need}{_in_blocks(learner, n, m)})')
+            ways.append(f'approximation="nystroem"{count}{_beside(parameters)} ({need}{_in_blocks(learner, n, m)})')
     if parameters.get("solver") == "cholesky" and "approximation" in parameters and not chosen:
         rank = iterative.fitting_rank(n)
         if iterative.memory_of(n, rank) <= free:
             ways.append(f'solver="cg" ({memory.describe(iterative.memory_of(n, rank))})')
     return ways
+
+
+def _beside(parameters: Mapping[str, Any]) -> str:
+    """What else has to change for an approximation.
+
+    >>> _beside({"alpha": "loo"}), _beside({"C": 1.0, "warm_start": False})
+    (' with a number for alpha', '')
+    >>> _beside({"quantiles": [0.1, 0.9], "non_crossing": True})
+    ' with non_crossing=False'
+    """
+    wanted = dict(_BESIDE)
+    if np.size(parameters.get("quantiles", 0)) > 1:
+        wanted["non_crossing"] = False
+    if "regularizer" in parameters:
+        wanted["solver"] = "auto"
+    words = ["a number for alpha"] if isinstance(parameters.get("alpha"), str) else []
+    words += [f"{name}={value!r}" for name, value in wanted.items() if parameters.get(name, value) != value]
+    return f" with {' and '.join(words)}" if words else ""
 
 
 def _landmarks(learner: Any, n: int, free: float) -> int | None:
@@ -110,7 +133,7 @@ def _landmarks(learner: Any, n: int, free: float) -> int | None:
 def _in_blocks(learner: Any, n: int, m: int) -> str:
     """What it takes with rows that stay in files, for learners and rows that can."""
     d = vars(learner).get("n_features_in_")
-    if d is None or not hasattr(learner, "checkpoint"):
+    if d is None or type(learner).__name__ in _NOT_ON_BLOCKS:
         return ""
     need = memory.describe(bytes_in_blocks(type(learner).__name__, n, min(m, n), int(d), _how(learner)))
     return f"; {need} with X in mercer.Blocks, which need not fit into memory either"

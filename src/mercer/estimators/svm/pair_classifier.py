@@ -29,6 +29,7 @@ from mercer.estimators.shared.layout import laid_out_as
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_seed
 from mercer.estimators.shared.restricted_risk import forget, of_all_rows
 from mercer.estimators.shared.weights import check_svm_weight, fit_weighted_kernel
+from mercer.estimators.shared.what_fits import naming_what_fits
 from mercer.estimators.svm.class_rows import ClassRows, MergedRows
 from mercer.estimators.svm.left_out import Solver, deal_folds, values_of_rows_left_out
 from mercer.estimators.svm.on_landmarks import LandmarkPairs
@@ -130,7 +131,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         """
         start_time = time.perf_counter()
         X, data, last = self._prepare(X, y, sample_weight)
-        with memory.track() as account:
+        with memory.track() as account, naming_what_fits(self, X.shape[0]):
             merged = MergedRows(self, X, data)
             matrix = self._class_gram(X, merged.data)
             answers = self._solve_merged(X, merged, matrix, last)

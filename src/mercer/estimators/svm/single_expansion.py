@@ -36,6 +36,7 @@ from mercer.estimators.shared.parameters import require_number
 from mercer.estimators.shared.restricted_risk import forget, of_all_rows
 from mercer.estimators.shared.statements import Coefficients, SupportRows, training_shape
 from mercer.estimators.shared.weights import check_svm_weight, fit_weighted_kernel, weighted_gram
+from mercer.estimators.shared.what_fits import naming_what_fits
 from mercer.estimators.svm.copies import Copies
 from mercer.estimators.svm.solvers import solver_of
 from mercer.gram.protocol import GramMatrix
@@ -188,7 +189,8 @@ class SingleExpansion(KernelEstimator, ABC):
             start = Start(None if last is None else feasible(last, problem))
             if warm_starts:
                 start = replace(warm_starts.start(problem, feasible), matrix=warm_starts.matrix(problem.gram))
-            solution = self._solve(problem, solver_of(self), start)
+            with naming_what_fits(self, X.shape[0]):
+                solution = self._solve(problem, solver_of(self), start)
         value = solution.value
         if warm_starts:
             warm_starts.keep(problem, value)
