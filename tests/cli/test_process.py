@@ -217,7 +217,9 @@ def test_from_data_to_predictions_with_what_is_used_alone_and_out_of_collections
         "print(loaded, gc.isenabled(), gc.get_freeze_count() > 100_000, file=sys.stderr); sys.exit(code)"
     )
     fitted = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert (fitted.returncode, fitted.stderr, len(fitted.stdout.splitlines())) == (0, "[] True True\n", 1)
+    # On a machine where no loop is compiled yet, a line says so.
+    said = [line for line in fitted.stderr.splitlines() if "compiling loops" not in line]
+    assert (fitted.returncode, said, len(fitted.stdout.splitlines())) == (0, ["[] True True"], 1), fitted.stderr
     assert json.loads(fitted.stdout)["scores"]["SVC"]["accuracy"] > 0.9
     predicted = _run("predict", "iris.mercer", "sample:iris", cwd=tmp_path)
     assert predicted.returncode == 0 and predicted.stdout.startswith("species\nsetosa\n")

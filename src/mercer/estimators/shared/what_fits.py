@@ -20,8 +20,6 @@ from mercer.solvers.restricted import components, precondition
 _FEWEST = 50
 # What a process keeps of each row in blocks, beside its targets.
 _NUMBERS = 8
-# Learners that take no rows in blocks.
-_NOT_ON_BLOCKS = ("KernelPCA",)
 # Values that parameters need beside an approximation, of the learners that have them.
 _BESIDE = {"regularizer": "l2", "warm_start": False, "mean": "zero", "objective": "evidence"}
 
@@ -133,7 +131,7 @@ def _landmarks(learner: Any, n: int, free: float) -> int | None:
 def _in_blocks(learner: Any, n: int, m: int) -> str:
     """What it takes with rows that stay in files, for learners and rows that can."""
     d = vars(learner).get("n_features_in_")
-    if d is None or type(learner).__name__ in _NOT_ON_BLOCKS:
+    if d is None:
         return ""
     need = memory.describe(bytes_in_blocks(type(learner).__name__, n, min(m, n), int(d), _how(learner)))
     return f"; {need} with X in mercer.Blocks, which need not fit into memory either"
