@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mercer._errors import IndefiniteKernelError, ParameterError
 from mercer.kernels import RBF, Sigmoid
-from mercer.plotting import EigenfunctionsDisplay, SpectrumDisplay
+from mercer.plotting import EigenfunctionsDisplay, GramDisplay, SpectrumDisplay
 from mercer.spectrum import eigenfunctions
 
 X = np.random.default_rng(0).normal(size=(50, 2))
@@ -43,3 +44,13 @@ def test_eigenfunctions_are_those_of_the_sample() -> None:
     assert display.frame().shape == (40, 4)
     with pytest.raises(IndefiniteKernelError):
         EigenfunctionsDisplay.from_kernel(Sigmoid(1.0), column)
+
+
+def test_kernels_of_named_columns_take_data_frames() -> None:
+    table, kernel = pd.DataFrame(X, columns=["u", "v"]), RBF(1.0).on(["v"])
+    np.testing.assert_allclose(GramDisplay.from_kernel(kernel, table, order="given").values, RBF(1.0)(X[:, 1:]))
+    display = SpectrumDisplay.from_kernel(kernel, table)
+    np.testing.assert_allclose(display.eigenvalues, np.linalg.eigvalsh(RBF(1.0)(X[:, 1:]))[::-1], atol=1e-12)
+    named = EigenfunctionsDisplay.from_kernel(kernel, table, feature="v", grid_resolution=5)
+    plain = EigenfunctionsDisplay.from_kernel(RBF(1.0), X[:, 1:], grid_resolution=5)
+    np.testing.assert_allclose(named.functions, plain.functions, atol=1e-8)

@@ -10,6 +10,8 @@ from scipy.spatial.distance import squareform
 
 from mercer._errors import ParameterError
 from mercer._types import AnyArray, Matrix, Positions
+from mercer.data.vectors import column_names
+from mercer.estimators.shared.base import bind_columns
 from mercer.gram.precomputed import check_square
 from mercer.kernels import as_kernel
 from mercer.kernels.domain import checked_rows
@@ -96,7 +98,8 @@ class GramDisplay:
         rows = checked_rows(kernel, X, "X")
         n = rows.shape[0]
         shown = shown_rows(n, max_rows, random_state, "max_rows")
-        K = np.asarray(as_kernel(kernel, X=rows).with_data(rows)(rows[shown]), dtype=np.float64)
+        bound = bind_columns(as_kernel(kernel, X=rows), column_names(X)).with_data(rows)
+        K = np.asarray(bound(rows[shown]), dtype=np.float64)
         return cls._ordered(K, shown, None if y is None else labels_of(y, n), order, n)
 
     @classmethod

@@ -99,14 +99,15 @@ class NamedRows:
         """Return rows (m, d) with given values (m, k) of some columns, and the others at their median."""
         rows = np.tile(np.median(self.values, axis=0), (len(values), 1))
         rows[:, list(positions)] = values
-        return self._as_given(rows)
+        return self.like(rows)
 
     @property
     def given(self) -> Any:
         """The rows themselves, as a data frame if X is one."""
-        return self._as_given(self.values)
+        return self.like(self.values)
 
-    def _as_given(self, rows: Matrix) -> Any:
+    def like(self, rows: Matrix) -> Any:
+        """Return rows (m, d) as a data frame if X is one."""
         if self.frame_columns is None:
             return rows
         return optional("pandas", "rows with names").DataFrame(rows, columns=self.frame_columns)

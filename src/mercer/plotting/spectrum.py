@@ -9,6 +9,8 @@ import scipy.linalg
 
 from mercer._errors import ParameterError
 from mercer._types import Matrix, Vector
+from mercer.data.vectors import column_names
+from mercer.estimators.shared.base import bind_columns
 from mercer.gram.precomputed import check_square
 from mercer.kernels import as_kernel
 from mercer.kernels.domain import checked_rows
@@ -85,7 +87,8 @@ class SpectrumDisplay:
         """
         rows = checked_rows(kernel, X, "X")
         shown = shown_rows(rows.shape[0], max_rows, random_state, "max_rows")
-        K = np.asarray(as_kernel(kernel, X=rows).with_data(rows)(rows[shown]), dtype=np.float64)
+        bound = bind_columns(as_kernel(kernel, X=rows), column_names(X)).with_data(rows)
+        K = np.asarray(bound(rows[shown]), dtype=np.float64)
         return cls._of(K, ridge, rows.shape[0])
 
     @classmethod
@@ -281,7 +284,7 @@ class EigenfunctionsDisplay:
         rows = NamedRows.of(X)
         chosen = rows.position(feature)
         shown = shown_rows(len(rows.values), max_rows, random_state, "max_rows")
-        psi = eigenfunctions(kernel, rows.values[shown], n_components, random_state=random_state)
+        psi = eigenfunctions(kernel, rows.like(rows.values[shown]), n_components, random_state=random_state)
         grid = rows.grid(chosen, whole("grid_resolution", grid_resolution, 2))
         at = np.tile(np.median(rows.values, axis=0), (len(grid), 1))
         at[:, chosen] = grid
