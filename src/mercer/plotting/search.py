@@ -172,7 +172,7 @@ class SearchDisplay:
         )
         self._scale_axes()
         # Above the axes, where no candidate can be.
-        legend(self.ax_, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
+        legend(self.ax_, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False, markerscale=0.55)
         return self
 
     def frame(self) -> Any:
