@@ -19,6 +19,7 @@ from mercer.solvers.gaussian.inducing import InducingObjective, InducingRegressi
 from mercer.solvers.gaussian.inducing_bounds import evidence_bounds
 from mercer.solvers.gaussian.inducing_posterior import InducingFactors, InducingPosterior
 from mercer.solvers.gaussian.regression import GaussianRegression, Objective
+from mercer.solvers.restricted import evidence_blocks
 
 KERNELS = [
     2.0 * RBF([1.0, 2.0, 0.7]) + White(0.1),
@@ -149,7 +150,7 @@ def test_blocks_of_rows_change_nothing_but_rounding(monkeypatch: pytest.MonkeyPa
     problem, _ = problem_of(KERNELS[0], 700, 30)
     theta = np.append(KERNELS[0].theta, np.log(0.05))
     value, gradient = InducingObjective(problem)(theta)
-    monkeypatch.setattr(inducing, "_ENTRIES", 1)
+    monkeypatch.setattr(evidence_blocks, "_ENTRIES", 1)
     assert len(inducing.row_blocks((700, 30))) == 3
     again, slopes = InducingObjective(problem)(theta)
     assert again == pytest.approx(value, rel=1e-12)

@@ -12,9 +12,9 @@ from mercer._errors import MemoryBudgetError
 from mercer.engine import memory
 from mercer.estimators.shared.on_blocks import rows_to_draw
 from mercer.landmarks.choose import choice_bytes
-from mercer.solvers.gaussian.inducing import evaluation_bytes
 from mercer.solvers.linear import iterative
 from mercer.solvers.restricted import components, precondition
+from mercer.solvers.restricted.evidence_blocks import evaluation_bytes
 
 # With fewer landmarks a function has little to work with.
 _FEWEST = 50

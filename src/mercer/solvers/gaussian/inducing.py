@@ -35,15 +35,12 @@ from mercer._types import Matrix, Vector
 from mercer.engine import lapack, memory, threads
 from mercer.engine.tiles import spans
 from mercer.solvers.gaussian.cross import CrossCovariance, CrossValues
+from mercer.solvers.restricted.evidence_blocks import block_rows, evaluation_bytes
 from mercer.solvers.restricted.whitening import Whitening
 
 _LOG_TWO_PI = math.log(2.0 * math.pi)
-# Entries of a block of rows, and its least height.
-_ENTRIES, _LEAST_ROWS = 2**21, 256
 # The sides of the blocks of a matrix of the landmarks that are summed by one task.
 _SIDE = 256
-# Matrices of the landmarks that an evaluation with gradient stores at the same time, and blocks of rows.
-_SQUARES, _BLOCKS = 7, 3
 _FEWER = "Pass a smaller n_landmarks, or raise the budget with mercer.config(memory=...)."
 
 
@@ -114,20 +111,6 @@ class Projected:
 def row_blocks(shape: tuple[int, int]) -> list[slice]:
     """Return the blocks of n rows for m landmarks."""
     return spans(shape[0], block_rows(*shape))
-
-
-def block_rows(n: int, m: int) -> int:
-    """Return the rows of a block."""
-    return min(n, max(_LEAST_ROWS, _ENTRIES // max(m, 1)))
-
-
-def evaluation_bytes(n: int, m: int) -> int:
-    """What an evaluation with gradient stores for n rows and m landmarks, in bytes.
-
-    >>> evaluation_bytes(100_000, 100)
-    50890400
-    """
-    return 8 * m * (_SQUARES * m + _BLOCKS * block_rows(n, m))
 
 
 def project(problem: InducingRegression, theta: Vector) -> Projected:

@@ -29,8 +29,9 @@ import numpy as np
 from mercer._errors import NumericalError
 from mercer._types import Matrix, Vector
 from mercer.engine import lapack, memory, threads
-from mercer.solvers.gaussian.inducing import block_rows, kernel_blocks, symmetric
+from mercer.solvers.gaussian.inducing import kernel_blocks, symmetric
 from mercer.solvers.gaussian.inducing_mode import InducingClassification, InducingMode, find_inducing_mode
+from mercer.solvers.restricted.evidence_blocks import block_rows
 from mercer.solvers.solution import Solution
 
 _FEWER = "Pass a smaller n_landmarks, or raise the budget with mercer.config(memory=...)."
