@@ -13,7 +13,7 @@ from mercer._errors import MemoryBudgetError, NumericalError
 from mercer.estimators.gaussian.covariance import covariance_of
 from mercer.estimators.gaussian.cross_covariance import KernelCross
 from mercer.kernels import RBF, Kernel, Linear, Matern
-from mercer.solvers.gaussian import inducing, inducing_mode
+from mercer.solvers.gaussian import inducing_mode
 from mercer.solvers.gaussian.approaches import approach
 from mercer.solvers.gaussian.classification import Evidence, GaussianClassification
 from mercer.solvers.gaussian.inducing_laplace import InducingEvidence
@@ -22,6 +22,7 @@ from mercer.solvers.gaussian.inducing_mode import InducingClassification, find_i
 from mercer.solvers.gaussian.inducing_posterior import InducingFactors
 from mercer.solvers.gaussian.links import Logistic, PairedLink, Softmax
 from mercer.solvers.gaussian.mode import step_size
+from mercer.solvers.restricted import evidence_blocks
 from mercer.solvers.solution import Status
 
 RNG = np.random.default_rng(0)
@@ -149,8 +150,8 @@ def test_curvatures_are_sums_over_pairs(link: PairedLink) -> None:
 def test_blocks_of_rows_change_nothing_but_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problem_of(KERNELS[0], 12, 3)
     value, gradient = InducingEvidence(problem)(KERNELS[0].theta)
-    monkeypatch.setattr(inducing, "_ENTRIES", 1)
-    monkeypatch.setattr(inducing, "_LEAST_ROWS", 7)
+    monkeypatch.setattr(evidence_blocks, "_ENTRIES", 1)
+    monkeypatch.setattr(evidence_blocks, "_LEAST_ROWS", 7)
     other, slopes = InducingEvidence(problem)(KERNELS[0].theta)
     assert other == pytest.approx(value, rel=1e-9)
     np.testing.assert_allclose(slopes, gradient, rtol=1e-6)
