@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
@@ -60,7 +61,9 @@ class ScoreBounds:
         if function is None:
             learner = type(learner_of(estimator))
             own = {ClassifierMixin.score: "accuracy_score", RegressorMixin.score: "r2_score"}
-            metric = own.get(getattr(learner, "score", None), "") if hasattr(scorer, "_estimator") else ""
+            # Learners wrap it for rows in parts.
+            score = inspect.unwrap(getattr(learner, "score", lambda: None))
+            metric = own.get(score, "") if hasattr(scorer, "_estimator") else ""
         else:
             sign = -1 if getattr(function, "__name__", "").endswith("_error") else 1
             plain = not getattr(scorer, "_kwargs", None) and getattr(scorer, "_sign", 0) == sign
