@@ -15,7 +15,7 @@ from mercer.engine import threads
 from mercer.estimators.gaussian import over_landmarks
 from mercer.estimators.shared import on_blocks
 from mercer.kernels import RBF, Kernel, White
-from mercer.solvers.gaussian import inducing
+from mercer.solvers.restricted import evidence_blocks
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(500, 2))
@@ -80,8 +80,8 @@ def test_landmarks_come_from_the_sample_and_blocks_of_any_kind_are_read(tmp_path
 
 
 def test_blocks_of_rows_larger_and_smaller_than_those_of_the_sums(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inducing, "_ENTRIES", 64 * 40)
-    monkeypatch.setattr(inducing, "_LEAST_ROWS", 64)
+    monkeypatch.setattr(evidence_blocks, "_ENTRIES", 64 * 40)
+    monkeypatch.setattr(evidence_blocks, "_LEAST_ROWS", 64)
     whole = process().fit(X, Y)
     for rows in (30, 64, 500):
         parts = process().fit(Blocks(X, Y, rows_per_block=rows))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,6 +25,7 @@ from mercer.solvers.risk import logistic, products
 from mercer.solvers.spectral import eigenpairs
 from mercer.solvers.svm import active_set, smo
 from mercer.solvers.svm.coordinates import descent_bytes, is_cheaper
+from mercer.solvers.svm.interior_features import interior_bytes, passes_before
 from mercer.solvers.svm.pairwise import JOINED
 
 # How often typical fits pass over the rows, take products or factor; measured by the part "estimate" of
@@ -326,6 +328,10 @@ def _svm(model: Any, case: Case) -> list[Way]:
     if case.features and is_cheaper(case.entries * n, case.features, n) and model.max_iter < 0:
         operations = _SPARSE * case.entries * case.n * _PASSES_OF_DESCENT
         nbytes = int(case.row_bytes * n) + descent_bytes(n, case.features)
+        if passes_before(case.features) < math.inf:
+            # Where the passes are slow.
+            shape, tube = (n, case.features, int(case.entries * n)), hasattr(model, "epsilon")
+            nbytes += interior_bytes(*shape, is_sparse=case.is_sparse, has_tube=tube)
         return [Way(f"coordinate descent on {case.features:,} explicit features", nbytes, operations=operations)]
     kept = 0 if case.cheap else min(4 * n * n, int(model.cache_size * 2**20))
     pairs = len(counts) * (len(counts) - 1) // 2 if _has_pairs(model) else 1

@@ -263,7 +263,7 @@ def test_rows_are_counted_once():
 
 def test_what_an_encoder_may_not_return():
     table = pd.DataFrame({"word": [f"{i} words" for i in range(50)], "a": np.arange(50.0)})
-    with pytest.raises(DataError, match="'word' hold text, which is not encoded as numbers"):
+    with pytest.raises(DataError, match="'word' holds text, which is not encoded as numbers"):
         Blocks(table).encoded()
     assert Blocks(table).encoded(kinds={"word": "category"}).n == 50
     with pytest.raises(ParameterError, match="kinds names the column 'wort'"):

@@ -41,12 +41,15 @@ def passes_before(p: int) -> float:
     return _PASSES + _PASSES_EACH * p if p <= _MOST else np.inf
 
 
-def interior_bytes(features: ExplicitFeatures, point: Iterate) -> int:
-    """Memory beside the features."""
-    n, p = features.shape
-    vectors = 2 * _VECTORS if point.tube else _VECTORS
-    copy = n * p if _is_full(features) else 0
-    return 8 * (vectors * n + 3 * p * p + copy) + square_work_bytes(features.entries, features.is_sparse)
+def interior_bytes(n: int, p: int, entries: int, *, is_sparse: bool, has_tube: bool) -> int:
+    """Memory beside the features, of which so many are not zero.
+
+    >>> interior_bytes(1000, 10, 10_000, is_sparse=False, has_tube=False)
+    322400
+    """
+    vectors = 2 * _VECTORS if has_tube else _VECTORS
+    copy = n * p if _is_full(n, p, entries, is_sparse) else 0
+    return 8 * (vectors * n + 3 * p * p + copy) + square_work_bytes(entries, is_sparse)
 
 
 def go_on_inside(features: ExplicitFeatures, point: Iterate, totals: Vector, tol: float) -> bool:
@@ -54,11 +57,12 @@ def go_on_inside(features: ExplicitFeatures, point: Iterate, totals: Vector, tol
 
     Returns whether it was.
     """
-    nbytes = interior_bytes(features, point)
+    shape = *features.shape, features.entries
+    nbytes = interior_bytes(*shape, is_sparse=features.is_sparse, has_tube=bool(point.tube))
     if (point.tube and not ((point.upper > 0) & (point.lower < 0)).all()) or not fits(nbytes):
         return False
     with memory.reserve(nbytes, "an interior point method on explicit features"):
-        features = ExplicitFeatures(features.dense(), True) if _is_full(features) else features
+        features = ExplicitFeatures(features.dense(), True) if _is_full(*shape, features.is_sparse) else features
         found = replace(point, beta=_weights(features, point, totals))
         if not np.isfinite(found.beta).all():
             return False
@@ -71,10 +75,9 @@ def go_on_inside(features: ExplicitFeatures, point: Iterate, totals: Vector, tol
     return True
 
 
-def _is_full(features: ExplicitFeatures) -> bool:
+def _is_full(n: int, p: int, entries: int, is_sparse: bool) -> bool:
     """Whether sparse features are faster as dense ones."""
-    n, p = features.shape
-    return features.is_sparse and n * p <= _FULL * features.entries
+    return is_sparse and n * p <= _FULL * entries
 
 
 def _weights(features: ExplicitFeatures, point: Iterate, totals: Vector) -> Vector:
