@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -139,17 +137,18 @@ _Waiting = dict[tuple[type[Warning], str], str]
 _waiting: ContextVar[_Waiting | None] = ContextVar("waiting", default=None)
 
 
-@contextmanager
-def latest_warnings() -> Iterator[None]:
+class LatestWarnings:
     """Warn at the end of the block, and of warnings that differ in numbers alone, as in several fits, of the last."""
-    waiting: _Waiting = {}
-    token = _waiting.set(waiting)
-    try:
-        yield
-    finally:
-        _waiting.reset(token)
-    for (category, _), message in waiting.items():
-        warn_user(message, category)
+
+    def __enter__(self) -> None:
+        self._waiting: _Waiting = {}
+        self._token = _waiting.set(self._waiting)
+
+    # Not a generator: the warnings would have the line of contextlib, and an exception would drop them.
+    def __exit__(self, *exception: object) -> None:
+        _waiting.reset(self._token)
+        for (category, _), message in self._waiting.items():
+            warn_user(message, category)
 
 
 def warn_user(message: str, category: type[Warning]) -> None:

@@ -68,8 +68,9 @@ def certify_landmarks(
     model : KernelRidge, KernelLogisticRegression, SVC, SVR, KernelMachine or KernelQuantileRegression
         Fitted with ``approximation="nystroem"``. A loss of a :class:`KernelMachine` is one of :mod:`mercer.losses`.
     X : array-like or sparse matrix of shape (n, d), other rows, or Blocks
-        Those of the fit. Blocks, which have targets and weights of their own, need ``n_rows``; they are read five
-        times, and twice more where multipliers next to kinks of the loss are solved for.
+        Those of the fit. Blocks, which have targets and weights of their own, need ``n_rows``; they are read
+        twice at most, and then four times for each function or pair of classes, six times where multipliers next to
+        kinks of the loss are solved for.
     y : array-like of shape (n,) or (n, n_targets)
         The targets or labels of the fit.
     sample_weight : array-like of shape (n,), optional

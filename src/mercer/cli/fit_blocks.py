@@ -126,7 +126,7 @@ def _estimated(estimator: Any, training: Blocks) -> Estimate:
         return estimate(estimator, training)
     m = inspect.signature(type(estimator)).parameters["n_landmarks"].default
     expected = estimate(clone(estimator).set_params(n_landmarks=m), training)
-    note = f"auto chooses the number of landmarks; these figures are those of {m:,}, and all fits take about twice that"
+    note = f"auto chooses the number of landmarks; these figures are those of {m:,}"
     return replace(expected, note=note)
 
 

@@ -107,10 +107,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         How the system is solved for given penalties. ``"cholesky"`` factors the kernel matrix, which the memory budget
         must have room for, or the square of explicit features, where these are fewer than the rows. ``"cg"`` takes
         products with the matrix until the residual is at most ``tol`` times the targets; a factor of low rank serves as
-        preconditioner. One triangle is kept in float32 where it takes at most half of the memory budget, otherwise
-        entries are computed anew for each product; residuals are in float64. Of many rows it is the fastest, unless
-        ``alpha`` is very small. ``"auto"`` factors what fits, and else takes
-        products. More than 4096 sparse features, at most as many as rows, are solved for by products with them.
+        preconditioner. One triangle is kept in float32 where it takes at most half of the memory that is free,
+        otherwise entries are computed anew for each product; residuals are in float64. For many rows it is the fastest,
+        unless ``alpha`` is very small. ``"auto"`` factors what fits, and else takes products. More than 4096 sparse
+        features, at most as many as rows, are solved for by products with them.
         ``factorization_`` and ``certificate_.storage`` say how it was done.
     approximation : {None, "nystroem"}, default=None
         ``"nystroem"`` restricts f to the span of few rows, the landmarks: :math:`f(x) = \sum_j c_j k(x, z_j)`. Time is

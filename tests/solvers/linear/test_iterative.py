@@ -70,7 +70,7 @@ def test_stored_matrices_and_the_limit_of_products():
     stored = LinearSystem(PrecomputedGram(stated.gram.dense()), stated.targets, stated.shifts, stated.weights)
     np.testing.assert_allclose(KernelCG(1e-10).solve(stored).value, KernelCG(1e-10).solve(stated).value, atol=1e-6)
     hard = system(RBF(1.5), shifts=(1e-9,) * 3)
-    with pytest.warns(MercerWarning, match=r"after \d+ products .* preconditioner of rank 3"):
+    with pytest.warns(MercerWarning, match=r"after \d+ products .* Raise alpha or tol"):
         solution = KernelCG(1e-12, max_iter=8, rank=3).solve(hard)
     assert solution.status is Status.iteration_limit and solution.certificate.iterations <= 9
 
@@ -204,3 +204,12 @@ def test_what_products_cannot_do_is_said():
         KernelRidge(solver="lu").fit(X, y)
     with pytest.raises(ParameterError, match="tol"):
         KernelRidge(tol=0.0).fit(X, y)
+
+
+def test_the_memory_budget_is_named_where_it_ends_the_rank(rng):
+    X, y = rng.normal(size=(900, 3)), rng.normal(size=900)
+    learner = KernelRidge(1e-12, kernel=RBF(1.0), solver="cg", tol=1e-15)
+    with config(memory="500KiB", n_jobs=1), pytest.warns(MercerWarning, match="tol or the memory budget, which allows"):
+        learner.fit(X, y)
+    with pytest.warns(MercerWarning, match=r"Raise alpha or tol\.$"):
+        learner.fit(X, y)

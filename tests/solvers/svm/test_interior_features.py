@@ -64,11 +64,11 @@ def test_the_method_is_for_few_features() -> None:
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("C", [1.0, 1e4])
+@pytest.mark.parametrize("C", [1.0, 1e3])
 def test_learners_of_columns_in_other_units_converge(kind, C: float) -> None:
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(2500, 5)) * (rng.uniform(size=(2500, 5)) < 0.8) * 10.0 ** np.linspace(-1, 3, 5)
-    score = X @ (1 / 10.0 ** np.linspace(-1, 3, 5)) + rng.normal(size=2500)
+    X = rng.normal(size=(2500, 5)) * (rng.uniform(size=(2500, 5)) < 0.8) * 10.0 ** np.linspace(-1, 2, 5)
+    score = X @ (1 / 10.0 ** np.linspace(-1, 2, 5)) + rng.normal(size=2500)
     machine = SVC(kernel="linear", C=C, max_iter=-1).fit(kind(X), score > 0)
     tube = SVR(kernel="linear", C=C).fit(kind(X), score + 100.0)
     for model in (machine, tube):

@@ -99,7 +99,9 @@ def _mapped(path: Path) -> AnyArray:
         with np.errstate(over="ignore"):
             array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError, OverflowError, SyntaxError, TokenError) as error:
-        raise DataError(f"{path} cannot be read as a NumPy array: {error}") from error
+        # NumPy proposes an option that runs code of the file.
+        why = "it is no .npy file, or holds objects" if "pickle" in str(error) else error
+        raise DataError(f"{path} cannot be read as a NumPy array: {why}.") from error
     if not isinstance(array, np.ndarray):
         raise DataError(f"{path} holds several arrays (.npz), which cannot be mapped; save each with numpy.save.")
     return array

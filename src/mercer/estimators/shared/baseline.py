@@ -137,9 +137,10 @@ def no_offset_remedy(y: Vector) -> str:
     >>> no_offset_remedy(np.array([100.0, 102.0]))[:57]
     'The model has no offset, but y has the mean 101: subtract'
     """
-    mean = float(np.mean(y))
+    means = np.mean(y, axis=0)
+    what = f"y has the mean {np.mean(means):.3g}" if np.size(means) == 1 else "the columns of y have means of their own"
     return (
-        f"The model has no offset, but y has the mean {mean:.3g}: subtract it "
+        f"The model has no offset, but {what}: subtract it "
         "(sklearn.compose.TransformedTargetRegressor(model, transformer=StandardScaler())), add a constant to the "
         "kernel (kernel + mercer.kernels.Constant(c)), or scale the columns of X."
     )

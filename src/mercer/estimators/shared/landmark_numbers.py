@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_consistent_length
 
-from mercer._errors import DataError, MemoryBudgetError, ParameterError, latest_warnings
+from mercer._errors import DataError, LatestWarnings, MemoryBudgetError, ParameterError
 from mercer._types import Positions, Vector
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.dask_source import is_dask
@@ -85,7 +85,7 @@ def fit_along_numbers(learner: Learner, X: Any, y: Any, sample_weight: Any) -> L
     seed = int(generator(learner.random_state).randint(2**31 - 1))
     random = np.random.RandomState(seed)
     rows = _of_blocks(learner, X, y, sample_weight, random) if isinstance(X, Blocks) else None
-    with latest_warnings():
+    with LatestWarnings():
         rows = rows or _of_arrays(learner, X, y, sample_weight, random)
         best, path = _follow(learner, rows, seed)
         if path.ending == "interrupted":

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._types import Matrix, Vector
-from mercer.engine import lapack
+from mercer.engine import lapack, memory
 from mercer.solvers.gaussian.inducing_posterior import InducingFactors
 
 
@@ -61,19 +61,26 @@ class InducingLatent:
         """Covariances of the latent values of all classes, (s, c, c); ``block`` is overwritten."""
         left, (s, m), c = self._left(block, prior), block.shape, self.classes
         out = np.zeros((s, c, c))
-        parts = []
-        for j in range(c):
-            # Of G^-1 (e_j (x) F)^T, all before the rows of class j is 0.
-            rows = np.zeros((s, (c - j) * m))
-            rows[:, :m] = block
-            lapack.solve_triangle(np.ascontiguousarray(self.factors.system[j * m :, j * m :]), rows)
-            parts.append(rows)
+        # A copy of the part of the factor without the first class is the largest; the parts are among the copies.
+        with memory.reserve(8 * ((c - 1) * m) ** 2, f"the factor of {c} classes over {m} landmarks"):
+            parts = self._parts(block)
         for j in range(c):
             for i in range(j + 1):
                 shared = parts[i][:, (j - i) * m :]
                 out[:, i, j] = out[:, j, i] = np.einsum("ij,ij->i", shared, parts[j])
             out[:, j, j] += left
         return out
+
+    def _parts(self, block: Matrix) -> list[Matrix]:
+        """``G^-1 (e_j (x) F)^T`` of each class, from where it is not 0."""
+        (s, m), c, parts = block.shape, self.classes, []
+        for j in range(c):
+            # All before the rows of class j is 0.
+            rows = np.zeros((s, (c - j) * m))
+            rows[:, :m] = block
+            lapack.solve_triangle(np.ascontiguousarray(self.factors.system[j * m :, j * m :]), rows)
+            parts.append(rows)
+        return parts
 
     def _left(self, block: Matrix, prior: Vector) -> Vector:
         """What the landmarks leave of the variances; ``F`` comes in the place of the kernel values."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer._errors import DataError, MercerWarning, warn_user
+from mercer._errors import DataError, MercerWarning, NumericalError, warn_user
 from mercer._types import Matrix, Vector
 from mercer.engine import lapack, memory, threads
 from mercer.engine.progress import Progress
@@ -99,6 +99,8 @@ class LowRankInverse:
         """Of a factor R (r, n) and ``square``, whose upper triangle is that of ``R R^T``."""
         inner = np.array(square, order="C")
         inner[np.diag_indices_from(inner)] += shift
+        if not np.isfinite(square).all():
+            raise NumericalError("the preconditioner of the kernel matrix is not finite. Scale the columns of X.")
         # Positive definite but for rounding, which the trace bounds.
         while lapack.factor_cholesky(trial := inner.copy()):
             inner[np.diag_indices_from(inner)] += np.finfo(float).eps * float(np.trace(square))
@@ -160,8 +162,7 @@ class KernelCG:
         if status is not Status.converged:
             warn_user(
                 f"conjugate gradients ended with a relative residual of {relative:.1e} after {run.steps} products with "
-                f"the kernel matrix, above tol = {self.tol:g}. Raise alpha or tol, or the memory budget, which allows "
-                f"for a preconditioner of rank {run.rank}.",
+                f"the kernel matrix, above tol = {self.tol:g}. {run.remedy()}",
                 MercerWarning,
             )
         primal, dual = system.objectives(z, residual)
@@ -173,6 +174,13 @@ class KernelCG:
 
 class _Run:
     """One solution; the columns with one shift are solved together."""
+
+    def remedy(self) -> str:
+        """What the user may do where the residual is too large."""
+        n = self.system.shape[0]
+        if self.solver.rank is None and wanted_rank(n) > self.rank >= fitting_rank(n):
+            return f"Raise alpha, tol or the memory budget, which allows for a preconditioner of rank {self.rank}."
+        return "Raise alpha or tol."
 
     def __init__(self, solver: KernelCG, system: LinearSystem, stack: ExitStack) -> None:
         self.solver, self.system, self.steps = solver, system, 0

@@ -7,10 +7,12 @@ are, and leaves weights next to their bounds or inside, on which Newton steps en
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
 
+from mercer._errors import MemoryBudgetError
 from mercer._types import Vector
 from mercer.engine import memory
 from mercer.gram.features import ExplicitFeatures, square_work_bytes
@@ -28,6 +30,8 @@ _PASSES, _PASSES_EACH = 20, 0.3
 _FULL = 16
 # Afterwards so many rounds on the free rows, at most so many, and on the worst of each side, with steps for each.
 _ROUNDS, _MOST_FREE, _WORST, _STEPS, _PART = 30, 1500, 128, 500, 0.5
+# Square matrices of these rows: their kernel matrix, and a factor with a copy.
+_SQUARES = 3
 # Vectors of the rows.
 _VECTORS = 40
 
@@ -61,7 +65,12 @@ def go_on_inside(features: ExplicitFeatures, point: Iterate, totals: Vector, tol
     nbytes = interior_bytes(*shape, is_sparse=features.is_sparse, has_tube=bool(point.tube))
     if (point.tube and not ((point.upper > 0) & (point.lower < 0)).all()) or not fits(nbytes):
         return False
-    with memory.reserve(nbytes, "an interior point method on explicit features"):
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(memory.reserve(nbytes, "an interior point method on explicit features"))
+        except MemoryBudgetError:
+            # Another thread was faster.
+            return False
         features = ExplicitFeatures(features.dense(), True) if _is_full(*shape, features.is_sparse) else features
         found = replace(point, beta=_weights(features, point, totals))
         if not np.isfinite(found.beta).all():
@@ -98,8 +107,12 @@ def _end(features: ExplicitFeatures, point: Iterate, tol: float) -> None:
         least = violation
         sides = [np.argpartition(-side, min(_WORST, len(side) - 1))[:_WORST] for side in point.sides()]
         rows = np.unique(np.concatenate([inside, *sides]))
-        F, part = features.take(rows).dense(), point.take(rows)
-        on_whole_matrix(F @ F.T, part, _PART * tol, point.steps + _STEPS * len(rows))
+        nbytes = 8 * len(rows) * (_SQUARES * len(rows) + features.shape[1])
+        if not fits(nbytes):
+            return
+        with memory.reserve(nbytes, f"the kernel matrix of {len(rows)} rows"):
+            F, part = features.take(rows).dense(), point.take(rows)
+            on_whole_matrix(F @ F.T, part, _PART * tol, point.steps + _STEPS * len(rows))
         point.put(rows, part)
         _renew(features, point)
 
