@@ -97,6 +97,7 @@ def test_a_warning_of_all_fits_is_given_once() -> None:
             model.fit(*rows)
         found = [one for one in caught if issubclass(one.category, ConvergenceWarning)]
         assert len(found) == 1 and len(model.landmark_path_.n_landmarks) > 1
+        assert found[0].filename == __file__
 
 
 def test_an_interrupted_number_keeps_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
