@@ -111,3 +111,10 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         BoundaryDisplay.from_estimator(SVR().fit(X, X[:, 0]), X)
     with pytest.raises(ParameterError, match="max_points must be a whole number"):
         BoundaryDisplay.from_estimator(model, X, SIDES, max_points=0)
+
+
+def test_features_that_are_named_as_the_columns_of_the_table_stay() -> None:
+    rows = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["class", "role"])
+    found = BoundaryDisplay.from_estimator(SVC().fit(rows, rows["class"] > 0), rows, rows["class"] > 0).frame()
+    assert found.columns.tolist() == ["class", "role", "class_", "role_"]
+    np.testing.assert_array_equal(np.sort(found["class"]), np.sort(rows["class"]))

@@ -41,3 +41,10 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         MarginsDisplay.from_predictions(["a", "b", "c"], [1.0, 2.0, 3.0])
     with pytest.raises(DataError, match="contain NaN"):
         MarginsDisplay.from_predictions(["a", "b"], [1.0, np.nan])
+
+
+def test_pairs_of_three_classes_are_not_taken_for_these():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    with pytest.raises(ParameterError, match="decision_function_shape='ovr'"):
+        MarginsDisplay.from_estimator(SVC(decision_function_shape="ovo").fit(X, y), X, y)

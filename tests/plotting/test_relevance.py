@@ -40,3 +40,12 @@ def test_what_cannot_be_drawn_is_refused() -> None:
     for kernel, count in ((RBF(1.0), 0), (RBF([1.0] * 3) + Matern([1.0] * 3), 2)):
         with pytest.raises(ParameterError, match=f"has {count} parts with a length scale"):
             RelevanceDisplay.from_estimator(KernelRidge(kernel=kernel).fit(TABLE, Y))
+
+
+@pytest.mark.parametrize("names", [None, ["p", "q", "r", "s"]])
+def test_kernels_on_some_columns_have_the_names_of_these(names):
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    rows = X if names is None else pd.DataFrame(X, columns=names)
+    model = KernelRidge(kernel=0.5 * RBF([1.0, 4.0]).on([3, 1])).fit(rows, X[:, 3])
+    expected = ("feature 3", "feature 1") if names is None else ("s", "q")
+    assert RelevanceDisplay.from_estimator(model).names == expected

@@ -200,10 +200,16 @@ class BoundaryDisplay:
         points = self.points or Points(np.empty((0, 2)), None, None, 0)
         columns: dict[str, Any] = {name: points.values[:, axis] for axis, name in enumerate(self.names)}
         if points.codes is not None:
-            columns["class"] = self.classes[points.codes]
+            columns[self._free_name("class")] = self.classes[points.codes]
         if points.roles is not None:
-            columns["role"] = [self._role_words[role] for role in points.roles]
+            columns[self._free_name("role")] = [self._role_words[role] for role in points.roles]
         return table(self, columns)
+
+    def _free_name(self, name: str) -> str:
+        """The name, longer where a feature has it."""
+        while name in self.names:
+            name += "_"
+        return name
 
     @property
     def _role_words(self) -> dict[str, str]:

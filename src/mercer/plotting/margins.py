@@ -66,12 +66,18 @@ class MarginsDisplay:
         sklearn.exceptions.NotFittedError
             If the estimator is not fitted.
         """
-        require_fitted(estimator)
+        learner = require_fitted(estimator)
         if not hasattr(estimator, "decision_function") or not hasattr(estimator, "classes_"):
             raise ParameterError(f"MarginsDisplay needs a classifier with decision_function, but has {estimator!r}.")
         if (X_test is None) != (y_test is None):
             raise DataError("held-out rows need both X_test and y_test; pass both, or neither.")
         classes = np.asarray(estimator.classes_)
+        # Three classes have as many pairs.
+        if len(classes) > 2 and getattr(learner, "decision_function_shape", "") == "ovo":
+            raise ParameterError(
+                "MarginsDisplay needs a decision value for each class, but has one for each pair; fit with "
+                "decision_function_shape='ovr'."
+            )
         margins = {"training rows": _margins(estimator.decision_function(X), y, classes)}
         if X_test is not None:
             margins["held-out rows"] = _margins(estimator.decision_function(X_test), y_test, classes)

@@ -11,6 +11,7 @@ from sklearn.inspection import permutation_importance
 from mercer._errors import DataError, ParameterError
 from mercer._types import Vector
 from mercer.data.vectors import column_names
+from mercer.kernels.modifiers import On
 from mercer.plotting.drawing import axes_for, table, whole
 from mercer.plotting.palette import COLOURS, INK, QUIET
 from mercer.plotting.rows import require_fitted
@@ -83,7 +84,7 @@ class RelevanceDisplay:
             If the estimator is not fitted.
         """
         learner = require_fitted(estimator)
-        known = getattr(learner, "feature_names_in_", None)
+        known, columns = getattr(learner, "feature_names_in_", None), None
         if hasattr(learner, "relevance_"):
             values, meaning = np.asarray(learner.relevance_, dtype=np.float64), "share of variance lost without it"
         else:
@@ -93,9 +94,10 @@ class RelevanceDisplay:
                     f"the kernel of {estimator!r} has {len(scales)} parts with a length scale for each feature, but "
                     "must have one. Use a kernel such as RBF([1.0, 1.0]), or RelevanceDisplay.from_permutation."
                 )
-            values, meaning = 1.0 / np.asarray(scales[0]), "1 / length scale"
-        names = tuple(f"feature {j}" for j in range(len(values))) if known is None else tuple(map(str, known))
-        return cls(names, values, meaning=meaning)
+            (lengths, columns), meaning = scales[0], "1 / length scale"
+            values = 1.0 / np.asarray(lengths)
+        columns = tuple(range(len(values))) if columns is None else columns
+        return cls(tuple(_name(column, known) for column in columns), values, meaning=meaning)
 
     @classmethod
     def from_permutation(
@@ -193,10 +195,20 @@ class RelevanceDisplay:
         return table(self, columns if self.deviations is None else {**columns, "deviation": self.deviations})
 
 
-def _length_scales(kernel: Any) -> Iterator[tuple[float, ...]]:
-    """Of the parts of a kernel that have one for each feature."""
+def _name(column: int | str, known: Any) -> str:
+    if isinstance(column, str):
+        return column
+    return f"feature {column}" if known is None else str(known[column])
+
+
+_Scales = tuple[tuple[float, ...], tuple[int | str, ...] | None]
+
+
+def _length_scales(kernel: Any, columns: tuple[int | str, ...] | None = None) -> Iterator[_Scales]:
+    """Of the parts of a kernel that have one for each feature, and their columns; None for all."""
     scale = getattr(kernel, "length_scale", None)
     if isinstance(scale, tuple):
-        yield scale
+        yield scale, columns
+    columns = kernel.columns if isinstance(kernel, On) else columns
     for _, part in kernel.children() if hasattr(kernel, "children") else ():
-        yield from _length_scales(part)
+        yield from _length_scales(part, columns)
