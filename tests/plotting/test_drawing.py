@@ -7,11 +7,14 @@ import sys
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from mercer import SVC, KernelRidge
 from mercer._errors import MissingDependencyError
-from mercer.plotting import TubeDisplay
+from mercer.kernels import RBF
+from mercer.plotting import BoundaryDisplay, RelevanceDisplay, TubeDisplay
 from mercer.plotting.drawing import shown_rows
 
 
@@ -41,3 +44,14 @@ def test_rows_are_drawn_once_each_with_a_seed() -> None:
     chosen = shown_rows(1000, 50, 3)
     assert len(set(chosen.tolist())) == 50 and (np.diff(chosen) > 0).all()
     np.testing.assert_array_equal(chosen, shown_rows(1000, 50, 3))
+
+
+def test_names_with_dollar_signs_are_shown_as_they_are() -> None:
+    names = ["$price_$", "$\\frac{"]
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 2)), columns=names)
+    y = np.where(X[names[0]] > 0, "$a_{$", "b$")
+    display = BoundaryDisplay.from_estimator(SVC().fit(X, y), X, y).plot()
+    display.figure_.canvas.draw()
+    assert display.ax_.get_xlabel() == names[0]
+    ridge = KernelRidge(kernel=RBF([1.0, 2.0])).fit(X, X[names[0]])
+    RelevanceDisplay.from_estimator(ridge).plot().figure_.canvas.draw()

@@ -48,3 +48,8 @@ def test_pairs_of_three_classes_are_not_taken_for_these():
     y = np.digitize(X[:, 0], [-0.5, 0.5])
     with pytest.raises(ParameterError, match="decision_function_shape='ovr'"):
         MarginsDisplay.from_estimator(SVC(decision_function_shape="ovo").fit(X, y), X, y)
+
+
+def test_decision_values_that_are_no_numbers() -> None:
+    with pytest.raises(DataError, match="decision values must be numbers"):
+        MarginsDisplay.from_predictions([0, 1], ["a", "b"])

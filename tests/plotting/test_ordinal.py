@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from mercer import SVC, GaussianProcessOrdinalRegression, KernelOrdinalRegression
 from mercer._errors import ParameterError
 from mercer.kernels import RBF
 from mercer.plotting import OrdinalDisplay
+from mercer.selection import GridSearchCV
 
 X = np.random.default_rng(0).uniform(0, 3, (50, 1))
 NAMES = np.array(["low", "middle", "high"])
@@ -42,3 +45,14 @@ def test_many_rows_and_what_is_refused() -> None:
         OrdinalDisplay.from_estimator(KernelOrdinalRegression(), X, GRADES)
     with pytest.raises(ParameterError, match="needs a KernelOrdinalRegression"):
         OrdinalDisplay.from_estimator(SVC().fit(X, GRADES), X, GRADES)
+
+
+def test_pipelines_and_searches() -> None:
+    model = make_pipeline(StandardScaler(), "passthrough", KernelOrdinalRegression(C=10.0, classes=NAMES))
+    model.fit(X, GRADES)
+    display = OrdinalDisplay.from_estimator(model, X, GRADES)
+    np.testing.assert_allclose(display.latent, model[-1].latent(model[0].transform(X)))
+    search = GridSearchCV(model, {"kernelordinalregression__C": [1.0, 10.0]}, cv=2).fit(X, GRADES)
+    frame = OrdinalDisplay.from_estimator(search, X, GRADES).frame()
+    place = np.array([NAMES.tolist().index(name) for name in search.predict(X)])
+    assert frame["inside"].tolist() == (NAMES[place] == GRADES).tolist()

@@ -27,7 +27,7 @@ from mercer.estimators.gaussian.options import (
     one_column_kernel,
     row_variances,
 )
-from mercer.estimators.gaussian.over_landmarks import LandmarkFit, require_all_rows, require_landmarks
+from mercer.estimators.gaussian.over_landmarks import SAMPLE, LandmarkFit, require_all_rows, require_landmarks
 from mercer.estimators.gaussian.predictions import GaussianPredictions
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import judge_covariance
@@ -365,7 +365,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         self._normalise(y)
         self._center = X.mean(axis=0, dtype=np.float64) if self.mean == "linear" and isinstance(X, np.ndarray) else None
         # For the whole search: L-BFGS-B on a few parameters would wake the threads of BLAS as well.
-        with memory.track() as account, threads.workers(self.n_jobs), naming_what_fits(self, len(y)):
+        searched = 0 if self.optimizer is None or not parameters else 8 * min(len(y), SAMPLE) ** 2
+        with memory.track() as account, threads.workers(self.n_jobs), naming_what_fits(self, len(y), searched):
             problem = self._with_trend(variances, self._covariance(rows, given))
             self.search_ = self._search(problem, parameters, log_prior)
             self._condition(problem, parameters)

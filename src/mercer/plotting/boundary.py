@@ -9,7 +9,7 @@ from sklearn.base import is_classifier, is_outlier_detector
 
 from mercer._errors import ParameterError
 from mercer._types import AnyArray, Matrix, Vector
-from mercer.plotting.drawing import axes_for, legend, line, mark, shown_rows, shown_text, table, whole
+from mercer.plotting.drawing import axes_for, legend, line, mark, name_ticks, shown_rows, shown_text, table, whole
 from mercer.plotting.palette import INK, QUIET, ROLE_MARKERS, ROLE_SIZES, colour, marker
 from mercer.plotting.regions import border, borders, fill
 from mercer.plotting.rows import NamedRows, Points, codes_of, labels_of, require_fitted, roles_of
@@ -176,7 +176,6 @@ class BoundaryDisplay:
         MissingDependencyError
             If matplotlib is not installed.
         """
-        outside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if ax is None else {}
         self.ax_ = axes_for(self, ax)
         self.figure_ = self.ax_.figure
         heights = self._heights() if len(self.grid) == 1 else (0.0, 1.0)
@@ -186,7 +185,7 @@ class BoundaryDisplay:
         self.ax_.set(xlabel=self.names[0], ylabel=self.names[1])
         shown = "" if self.points is None else shown_text(len(self.points.values), self.points.total)
         title = "\n".join(text for text in (legend_title, shown) if text)
-        legend(self.ax_, self._keys(), title, **outside)
+        legend(self.ax_, self._keys(), title, outside=ax is None)
         return self
 
     def frame(self) -> Any:
@@ -230,7 +229,7 @@ class BoundaryDisplay:
         self.lines_: list[Any] = []
         if len(self.grid) == 1:
             if self.response is None:
-                self.ax_.set_yticks(range(len(self.classes)), [str(name) for name in self.classes])
+                name_ticks(self.ax_.yaxis, range(len(self.classes)), self.classes)
                 return
             self.lines_ += self.ax_.plot(self.grid[0], self.response, color=INK)
             self.lines_ += [self.ax_.axhline(level, **_line(level)) for level in self.levels]

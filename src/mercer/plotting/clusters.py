@@ -135,7 +135,6 @@ class ClustersDisplay:
         MissingDependencyError
             If matplotlib is not installed.
         """
-        outside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if ax is None else {}
         self.ax_ = axes_for(self, ax)
         self.figure_ = self.ax_.figure
         self.regions_ = fill(self.ax_, self.grid, self.codes, self.n_clusters, (-0.5, self.n_clusters - 0.5))
@@ -158,7 +157,7 @@ class ClustersDisplay:
                     label=f"cluster {number}: {int(own.sum())} rows",
                 )
         self.ax_.set(xlabel=self.names[0], ylabel=self.names[1])
-        legend(self.ax_, title=shown_text(len(self.points.values), self.points.total), **outside)
+        legend(self.ax_, title=shown_text(len(self.points.values), self.points.total), outside=ax is None)
         return self
 
     def frame(self) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from mercer._errors import ParameterError
 from mercer._types import AnyArray, Matrix, Vector
 from mercer.estimators.kernel_pca import KernelPCA
-from mercer.plotting.drawing import axes_for, legend, shown_rows, shown_text, table
+from mercer.plotting.drawing import axes_for, colour_bar, legend, shown_rows, shown_text, table
 from mercer.plotting.palette import DIVERGING, INK, QUIET, colour, marker
 from mercer.plotting.rows import NamedRows, codes_of, labels_of, require_fitted
 
@@ -210,7 +210,7 @@ class ComponentsDisplay:
         options = {"levels": np.linspace(-size, size, _LEVELS), "zorder": 0}
         filled = self.ax_.contourf(*self.grid, surface, cmap=DIVERGING, alpha=0.55, **options)
         self.contours_ = self.ax_.contour(*self.grid, surface, colors=[INK], linewidths=0.6, **options)
-        self.figure_.colorbar(filled, ax=self.ax_, label=self.names[component])
+        colour_bar(self.ax_, filled, self.names[component])
         self._draw_rows(self.points.features)
         self.ax_.set(xlabel=self.feature_names[0], ylabel=self.feature_names[1])
 

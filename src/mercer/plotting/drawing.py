@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -23,10 +23,29 @@ def axes_for(display: object, ax: Any) -> Any:
     MissingDependencyError
         If there are none and matplotlib is not installed.
     """
-    if ax is not None:
-        return ax
-    pyplot = optional("matplotlib.pyplot", f"{type(display).__name__}.plot")
-    return pyplot.subplots(layout="constrained")[1]
+    if ax is None:
+        ax = optional("matplotlib.pyplot", f"{type(display).__name__}.plot").subplots(layout="constrained")[1]
+    _as_written(ax.xaxis.label, ax.yaxis.label)
+    return ax
+
+
+def name_ticks(axis: Any, places: Any, names: Iterable[Any]) -> None:
+    """Label places of an axis with names."""
+    axis.set_ticks(places, [str(name) for name in names])
+    _as_written(*axis.get_ticklabels())
+
+
+def colour_bar(ax: Any, artist: Any, label: str) -> Any:
+    """Add a bar that shows what colours mean."""
+    bar = ax.figure.colorbar(artist, ax=ax, label=label)
+    _as_written(bar.ax.xaxis.label, bar.ax.yaxis.label)
+    return bar
+
+
+def _as_written(*texts: Any) -> None:
+    """Names of features and classes may have dollar signs, which would be read as formulas."""
+    for text in texts:
+        text.set_parse_math(False)
 
 
 def table(display: object, columns: Mapping[Any, Any]) -> Any:
@@ -49,12 +68,21 @@ def line(label: str, style: str, colour: str = INK) -> Any:
     return optional("matplotlib.lines", "a legend").Line2D([], [], linestyle=style, color=colour, label=label)
 
 
-def legend(ax: Any, keys: Sequence[Any] | None = None, title: str = "", **options: Any) -> Any:
-    """Add a legend of keys, or of all labelled artists; None if there are none."""
+def legend(
+    ax: Any, keys: Sequence[Any] | None = None, title: str = "", *, outside: bool = False, **options: Any
+) -> Any:
+    """Add a legend of keys, or of all labelled artists; None if there are none.
+
+    A legend outside of the axes covers no rows; only a figure of its own has room for it.
+    """
     handles = ax.get_legend_handles_labels()[0] if keys is None else list(keys)
     if not handles and not title:
         return None
-    return ax.legend(handles=handles, title=title or None, fontsize="small", title_fontsize="small", **options)
+    if outside:
+        options = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} | options
+    drawn = ax.legend(handles=handles, title=title or None, fontsize="small", title_fontsize="small", **options)
+    _as_written(drawn.get_title(), *drawn.get_texts())
+    return drawn
 
 
 def whole(name: str, value: Any, least: int) -> int:

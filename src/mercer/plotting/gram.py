@@ -15,7 +15,7 @@ from mercer.estimators.shared.base import bind_columns
 from mercer.gram.precomputed import check_square
 from mercer.kernels import as_kernel
 from mercer.kernels.domain import checked_rows
-from mercer.plotting.drawing import axes_for, shown_rows, shown_text, table
+from mercer.plotting.drawing import axes_for, colour_bar, name_ticks, shown_rows, shown_text, table
 from mercer.plotting.palette import DIVERGING, INK, SEQUENTIAL
 from mercer.plotting.rows import labels_of, require_fitted
 
@@ -208,7 +208,7 @@ class GramDisplay:
         size = float(np.abs(self.values).max())
         limits = {"cmap": DIVERGING, "vmin": -size, "vmax": size} if both else {"cmap": SEQUENTIAL}
         self.image_ = self.ax_.imshow(self.values, interpolation="nearest", **limits)
-        self.colorbar_ = self.figure_.colorbar(self.image_, ax=self.ax_, label="k(x, z)") if colorbar else None
+        self.colorbar_ = colour_bar(self.ax_, self.image_, "k(x, z)") if colorbar else None
         self._draw_classes()
         self.ax_.set_title(shown_text(len(self.order), self.total), fontsize="small")
         return self
@@ -221,8 +221,8 @@ class GramDisplay:
         starts = np.flatnonzero(np.r_[True, self.labels[1:] != self.labels[:-1]])
         middles = (starts + np.r_[starts[1:], len(self.labels)] - 1) / 2
         names = [str(self.labels[start]) for start in starts]
-        self.ax_.set_xticks(middles, names)
-        self.ax_.set_yticks(middles, names)
+        name_ticks(self.ax_.xaxis, middles, names)
+        name_ticks(self.ax_.yaxis, middles, names)
         self.ax_.set(xlabel="rows by class", ylabel="rows by class")
         for edge in starts[1:] - 0.5:
             for draw in (self.ax_.axhline, self.ax_.axvline):

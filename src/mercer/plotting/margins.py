@@ -154,7 +154,10 @@ class MarginsDisplay:
 
 
 def _margins(decision: Any, y: Any, classes: Any) -> Vector:
-    values = np.asarray(decision, dtype=np.float64)
+    try:
+        values = np.asarray(decision, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"decision values must be numbers, but cannot be read as such: {error}.") from error
     codes = codes_of(labels_of(y, len(values)), classes)
     if not np.isfinite(values).all():
         raise DataError("decision values contain NaN or infinity.")

@@ -9,9 +9,9 @@ import numpy as np
 from mercer._errors import ParameterError
 from mercer._types import AnyArray, Vector
 from mercer.data.seeds import generator
-from mercer.plotting.drawing import axes_for, legend, line, mark, shown_rows, shown_text, table
+from mercer.plotting.drawing import axes_for, legend, line, mark, name_ticks, shown_rows, shown_text, table
 from mercer.plotting.palette import INK, colour
-from mercer.plotting.rows import codes_of, labels_of, require_fitted
+from mercer.plotting.rows import codes_of, labels_of, require_fitted, rows_for_learner
 
 # How far rows of a class are spread about its line, to be told apart.
 _SPREAD = 0.28
@@ -69,7 +69,7 @@ class OrdinalDisplay:
 
         Parameters
         ----------
-        estimator : KernelOrdinalRegression or GaussianProcessOrdinalRegression
+        estimator : KernelOrdinalRegression, GaussianProcessOrdinalRegression, or a pipeline or search of one
             Fitted.
         X : array-like of shape (n, d), or other rows
             Rows.
@@ -91,17 +91,17 @@ class OrdinalDisplay:
         sklearn.exceptions.NotFittedError
             If the estimator is not fitted.
         """
-        require_fitted(estimator)
-        if not hasattr(estimator, "latent") or not hasattr(estimator, "thresholds_"):
+        learner = require_fitted(estimator)
+        if not hasattr(learner, "latent") or not hasattr(learner, "thresholds_"):
             raise ParameterError(
                 f"OrdinalDisplay needs a KernelOrdinalRegression or a GaussianProcessOrdinalRegression, but has "
                 f"{estimator!r}."
             )
-        latent = np.asarray(estimator.latent(X), dtype=np.float64)
-        codes = codes_of(labels_of(y, len(latent)), np.asarray(estimator.classes_))
+        latent = np.asarray(learner.latent(rows_for_learner(estimator, X)), dtype=np.float64)
+        codes = codes_of(labels_of(y, len(latent)), np.asarray(learner.classes_))
         shown = shown_rows(len(latent), max_points, random_state)
-        thresholds = np.asarray(estimator.thresholds_, dtype=np.float64)
-        return cls(latent[shown], codes[shown], np.asarray(estimator.classes_), thresholds, total=len(latent))
+        thresholds = np.asarray(learner.thresholds_, dtype=np.float64)
+        return cls(latent[shown], codes[shown], np.asarray(learner.classes_), thresholds, total=len(latent))
 
     @property
     def inside(self) -> AnyArray:
@@ -126,7 +126,6 @@ class OrdinalDisplay:
         MissingDependencyError
             If matplotlib is not installed.
         """
-        outside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if ax is None else {}
         self.ax_ = axes_for(self, ax)
         self.figure_ = self.ax_.figure
         # A fixed seed: only to tell rows apart.
@@ -138,14 +137,14 @@ class OrdinalDisplay:
         self.outside_.set_edgecolor(INK)
         cuts = self.thresholds[np.isfinite(self.thresholds)]
         self.lines_ = [self.ax_.axvline(cut, color=INK, linestyle="--", linewidth=1.0) for cut in cuts]
-        self.ax_.set_yticks(range(len(self.classes)), [str(name) for name in self.classes])
+        name_ticks(self.ax_.yaxis, range(len(self.classes)), self.classes)
         self.ax_.set(xlabel="latent value f(x)", ylabel="class")
         keys = [
             mark(f"between its cut-points: {int(inside.sum())}", "o"),
             mark(f"elsewhere: {int((~inside).sum())}", "X"),
             line("cut-points", "--"),
         ]
-        legend(self.ax_, keys, shown_text(len(self.latent), self.total), **outside)
+        legend(self.ax_, keys, shown_text(len(self.latent), self.total), outside=ax is None)
         return self
 
     def frame(self) -> Any:

@@ -12,7 +12,7 @@ from mercer._errors import DataError, ParameterError
 from mercer._types import Vector
 from mercer.data.vectors import column_names
 from mercer.kernels.modifiers import On
-from mercer.plotting.drawing import axes_for, table, whole
+from mercer.plotting.drawing import axes_for, name_ticks, table, whole
 from mercer.plotting.palette import COLOURS, INK, QUIET
 from mercer.plotting.rows import require_fitted
 
@@ -177,7 +177,7 @@ class RelevanceDisplay:
             )
         self.points_ = self.ax_.scatter(values, places, s=36, color=COLOURS[0], edgecolors=INK, zorder=3)
         self.ax_.axvline(0.0, color=INK, linewidth=0.8)
-        self.ax_.set_yticks(places, [self.names[j] for j in shown])
+        name_ticks(self.ax_.yaxis, places, [self.names[j] for j in shown])
         self.ax_.set(xlabel=self.meaning, ylabel="feature")
         if len(shown) < len(self.values):
             self.ax_.set_title(f"{len(shown)} of {len(self.values)} features shown", fontsize="small")

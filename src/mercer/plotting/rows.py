@@ -141,6 +141,17 @@ def learner_of(estimator: Any) -> Any:
     return learner_of(estimator.steps[-1][1]) if hasattr(estimator, "steps") else estimator
 
 
+def rows_for_learner(estimator: Any, X: Any) -> Any:
+    """Return rows as the learner inside searches and pipelines gets them."""
+    if hasattr(estimator, "best_estimator_"):
+        return rows_for_learner(estimator.best_estimator_, X)
+    if not hasattr(estimator, "steps"):
+        return X
+    for _, step in estimator.steps[:-1]:
+        X = X if step is None or step == "passthrough" else step.transform(X)
+    return rows_for_learner(estimator.steps[-1][1], X)
+
+
 def require_fitted(estimator: Any) -> Any:
     """Return the learner inside a fitted estimator.
 
@@ -242,11 +253,7 @@ def _are_of_fit(estimator: Any, learner: Any, rows: NamedRows) -> bool:
     n = len(rows.values)
     if getattr(learner, "shape_fit_", (None,))[0] != n or np.shape(learner.roles_)[-1] != n:
         return False
-    seen: Any = rows.given
-    while hasattr(estimator, "best_estimator_"):
-        estimator = estimator.best_estimator_
-    if hasattr(estimator, "steps") and len(estimator.steps) > 1:
-        seen = estimator[:-1].transform(seen)
+    seen = rows_for_learner(estimator, rows.given)
     seen = seen.toarray() if sp.issparse(seen) else np.asarray(seen)
     vectors = learner.support_vectors_
     vectors = vectors.toarray() if sp.issparse(vectors) else np.asarray(vectors)

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import AnyArray, Matrix, Vector
-from mercer.plotting.drawing import axes_for, legend, table
+from mercer.plotting.drawing import axes_for, colour_bar, legend, table
 from mercer.plotting.palette import ALARM, COLOURS, INK, SEQUENTIAL
 
 # A parameter whose values differ by this factor has a logarithmic axis.
@@ -156,7 +156,7 @@ class SearchDisplay:
             self.candidates_ = self.ax_.scatter(
                 *places.T, c=self.scores, cmap=SEQUENTIAL, marker="s", s=90, label="candidates"
             )
-            self.figure_.colorbar(self.candidates_, ax=self.ax_, label=score_name)
+            colour_bar(self.ax_, self.candidates_, score_name)
             self.ax_.set(xlabel=self.names[0], ylabel=self.names[1])
         rings = places[self.open]
         self.open_ = self.ax_.scatter(

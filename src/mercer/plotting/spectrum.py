@@ -308,7 +308,6 @@ class EigenfunctionsDisplay:
         MissingDependencyError
             If matplotlib is not installed.
         """
-        outside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if ax is None else {}
         self.ax_ = axes_for(self, ax)
         self.figure_ = self.ax_.figure
         self.ax_.axhline(0.0, color=QUIET, linewidth=0.7)
@@ -324,7 +323,7 @@ class EigenfunctionsDisplay:
             )
         self.ax_.set(xlabel=self.name, ylabel="eigenfunction")
         share = self.eigenvalues.sum() / self.trace
-        legend(self.ax_, self.lines_, f"eigenvalues ({share:.0%} of all)", **outside)
+        legend(self.ax_, self.lines_, f"eigenvalues ({share:.0%} of all)", outside=ax is None)
         return self
 
     def frame(self) -> Any:

@@ -116,3 +116,21 @@ def test_nothing_is_named_that_does_not_fit() -> None:
     with config(memory="6KiB", n_jobs=1), pytest.raises(MemoryBudgetError) as caught:
         LEARNERS["Cholesky"].fit(X, Y)
     assert "Or pass" not in str(caught.value)
+
+
+def test_the_search_of_a_process_is_part_of_what_it_needs() -> None:
+    model = GaussianProcessRegressor(RBF(1.0))
+    assert "Or pass" not in refusal(model)
+    message = refusal(model.set_params(optimizer=None))
+    assert "n_landmarks=" in message, message
+    model = GaussianProcessRegressor(RBF(1.0))
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(1500, 2))
+    targets = np.sin(rows[:, 0]) + 0.1 * random.normal(size=1500)
+    with config(memory="9MiB", n_jobs=1):
+        with pytest.raises(MemoryBudgetError, match=r"Or pass approximation=\"nystroem\"") as caught:
+            model.fit(rows, targets)
+        found = re.search(r"n_landmarks=(\d+) \((\d\.\d) MiB", str(caught.value))
+        assert found is not None and float(found[2]) >= 7.6, caught.value
+        model = GaussianProcessRegressor(RBF(1.0), approximation="nystroem", n_landmarks=int(found[1]))
+        assert model.fit(rows, targets).score(rows, targets) > 0.9

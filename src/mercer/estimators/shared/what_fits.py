@@ -54,7 +54,7 @@ def bytes_in_blocks(learner: str, n: int, m: int, d: int, how: str) -> int:
 
 
 @contextmanager
-def naming_what_fits(learner: Any, n: int) -> Iterator[None]:
+def naming_what_fits(learner: Any, n: int, beside: int = 0) -> Iterator[None]:
     """Let an error of the memory budget also say which parameters of the learner would fit, with their bytes.
 
     Parameters
@@ -62,6 +62,8 @@ def naming_what_fits(learner: Any, n: int) -> Iterator[None]:
     learner : KernelEstimator
     n : int
         Rows.
+    beside : int, default=0
+        Memory that a fit over landmarks takes before or after its solver, in bytes, as a search on a sample does.
 
     Raises
     ------
@@ -71,13 +73,13 @@ def naming_what_fits(learner: Any, n: int) -> Iterator[None]:
     try:
         yield
     except MemoryBudgetError as error:
-        ways = _ways(learner, n)
+        ways = _ways(learner, n, beside)
         if not ways:
             raise
         raise MemoryBudgetError(f"{error} Or pass {' or '.join(ways)}.") from error
 
 
-def _ways(learner: Any, n: int) -> list[str]:
+def _ways(learner: Any, n: int, beside: int) -> list[str]:
     """The parameters that fit what the budget has left."""
     parameters = learner.get_params(deep=False)
     kernel = vars(learner).get("kernel_")
@@ -86,11 +88,12 @@ def _ways(learner: Any, n: int) -> list[str]:
     free, ways = memory.budget(), []
     chosen = isinstance(parameters.get("alpha"), str)
     if "approximation" in parameters and parameters["approximation"] is None:
-        m = _landmarks(learner, n, free)
+        m = _landmarks(learner, n, free) if beside <= free else None
         if m is not None:
             count = "" if m == parameters["n_landmarks"] else f" and n_landmarks={m}"
-            need = memory.describe(_need(learner, n, m))
-            ways.append(f'approximation="nystroem"{count}{_beside(parameters)} ({need}{_in_blocks(learner, n, m)})')
+            need = memory.describe(max(_need(learner, n, m), beside))
+            blocks = _in_blocks(learner, n, m, beside)
+            ways.append(f'approximation="nystroem"{count}{_beside(parameters)} ({need}{blocks})')
     if parameters.get("solver") == "cholesky" and "approximation" in parameters and not chosen:
         rank = iterative.fitting_rank(n)
         if iterative.memory_of(n, rank) <= free:
@@ -128,13 +131,13 @@ def _landmarks(learner: Any, n: int, free: float) -> int | None:
     return None
 
 
-def _in_blocks(learner: Any, n: int, m: int) -> str:
+def _in_blocks(learner: Any, n: int, m: int, beside: int) -> str:
     """What it takes with rows that stay in files, for learners and rows that can."""
     d = vars(learner).get("n_features_in_")
     if d is None:
         return ""
-    need = memory.describe(bytes_in_blocks(type(learner).__name__, n, min(m, n), int(d), _how(learner)))
-    return f"; {need} with X in mercer.Blocks, which need not fit into memory either"
+    need = max(bytes_in_blocks(type(learner).__name__, n, min(m, n), int(d), _how(learner)), beside)
+    return f"; {memory.describe(need)} with X in mercer.Blocks, which need not fit into memory either"
 
 
 def _how(learner: Any) -> str:
