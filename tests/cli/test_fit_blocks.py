@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,11 @@ from sklearn.linear_model import RidgeCV
 
 import mercer
 from cli_output import refusal
-from mercer.cli import main, use, use_blocks
+from mercer._errors import MemoryBudgetError
+from mercer._registered import MODELS, model_class
+from mercer.certification import over_landmarks
+from mercer.cli import landmark_distance, main, use, use_blocks
+from mercer.cli.checks import OVER_LANDMARKS
 from mercer.cli.compare import advice_beside_constant
 from mercer.cli.options import FitOptions
 from mercer.data.blocks import reading
@@ -364,3 +369,82 @@ def test_texts_are_refused_with_options_of_the_command(capsys: pytest.CaptureFix
     message = refusal(err)
     assert code == 2 and "--drop 'my note'" in message and "--model auto" in message
     assert "columns=" not in message and "encoded(" not in message
+
+
+@pytest.mark.parametrize(
+    ("model", "target", "learner"), [("svc", "warm", "SVC"), ("svr", "heat", "SVR"), ("gp", "heat", "GaussianProcess")]
+)
+def test_every_model_over_landmarks(capsys: pytest.CaptureFixture[str], model: str, target: str, learner: str) -> None:
+    other = "heat" if target == "warm" else "warm"
+    options = ["-t", target, "--drop", other, "--model", model, "--approximation", "nystroem", "--landmarks", "40"]
+    report = report_of(capsys, "fit", "rows", *options, "-o", "m.mercer")
+    own, constant = report["scores"].values()
+    metric = "accuracy" if model == "svc" else "r2"
+    assert report["model"].startswith(learner) and own[metric] > 0.85 > constant[metric]
+    assert report["landmarks"]["number"] == 40 and report["advice"] is None
+    assert ("C=" in (report["chosen"] or "")) == (model != "gp")
+    assert mercer.load("m.mercer").predict(table()[["load", "town", "day"]]).shape == (900,)
+
+
+def test_what_each_model_takes_is_what_its_class_takes() -> None:
+    for model, able in OVER_LANDMARKS.items():
+        (cls,) = {model_class(model, task) for task in MODELS[model] if (model, task) != ("gp", "classification")}
+        assert ("--landmarks auto" in able) == cls.may_leave_landmarks_open
+        assert ("--checkpoint" in able) == ("checkpoint" in cls().get_params(deep=False))
+        assert ("--certify" in able) == (cls in over_landmarks._FINDINGS)
+    missing = {model for model in MODELS if "approximation" in model_class(model, [*MODELS[model]][0])().get_params()}
+    assert missing - set(OVER_LANDMARKS) == {"gpc"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--model", "gp", "--landmarks", "auto"], "--landmarks auto is for the models ridge, logistic, svc, svr, and"),
+        (["--model", "gp", "--certify", "500"], "--certify is for the models ridge, logistic, svc, svr, and --model is"),
+        (["--model", "svc", "--checkpoint", "c.npz"], "--checkpoint is for the models ridge, logistic, and --model is"),
+        (["--model", "neighbors"], "for the models ridge, logistic, svc, svr, gp, and --model is neighbors"),
+        (["--certify", "9"], "--certify must be exact, .* at least 10, but is '9'"),
+        (["--certify", "all"], "--certify must be exact, .* but is 'all'"),
+        (["-t", "warm", "--drop", "heat", "--model", "gp"], "the model gp for a classification keeps its rows in"),
+    ],
+)
+def test_what_models_over_landmarks_do_not_take(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    code, _, err = run(capsys, "fit", "rows", "--approximation", "nystroem", *arguments)
+    assert code == 2 and re.search(words, " ".join(err.split()))
+
+
+def test_the_distance_from_the_exact_problem(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["-t", "heat", "--drop", "warm", "--set", "alpha=0.5", *FIT, "-o", "heat.mercer"]
+    found = report_of(capsys, "fit", "rows", *options, "--certify", "exact")["distance"]
+    assert found["rows"] == found["all_rows"] == 810 and found["confidence"] == 1.0 and found["status"] == "given"
+    # The same figures as those of the library for the encoded rows.
+    model = mercer.load("heat.mercer")
+    held = np.arange(900) % 10 == 9
+    part = table()[~held]
+    y = (part["heat"].to_numpy() - model.target_mean_) / model.target_scale_
+    again = mercer.certify_landmarks(model.estimator_, model.encoder_.transform(part[["load", "town", "day"]]), y)
+    assert found["gap"] == pytest.approx(again.gap, rel=1e-6) and 0 < found["relative_gap"] < 0.5
+    assert found["prediction_error"] == pytest.approx(model.target_scale_ * again.rows_error, rel=1e-6)
+    code, out, _ = run(capsys, "inspect", "heat.mercer")
+    assert code == 0 and "Certificate for the problem of all rows" in out and "all pairs of 810 rows" in out
+    code, out, _ = run(capsys, "fit", "rows", *options, "--certify", "50")
+    assert code == 0 and "none: the pairs of 50 of 810 rows" in out and "confidence of 95 %" in out
+
+
+def test_all_pairs_need_all_rows_in_memory(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(nbytes: int, what: str) -> None:
+        raise MemoryBudgetError(f"no {what}.")
+
+    options = ["-t", "heat", "--drop", "warm", "--set", "alpha=0.5", *FIT, "-o", "heat.mercer"]
+    monkeypatch.setattr(landmark_distance, "memory", SimpleNamespace(reserve=refuse))
+    code, _, err = run(capsys, "fit", "rows", *options, "--certify", "exact")
+    assert code != 0 and "--certify 500, which evaluates the pairs of 500 rows" in " ".join(err.split())
+
+
+def test_advice_on_classes_without_probabilities() -> None:
+    scores = {"SVC": {"accuracy": 0.4}, "most frequent class": {"accuracy": 0.5}}
+    advice = advice_beside_constant(scores, FitOptions("a.csv", approximation="nystroem", certify=500))
+    assert advice is not None and "accuracy 0.5000 against 0.4000" in advice["text"]
+    assert advice["command"] == "mercer fit a.csv --kernel linear --approximation nystroem --certify 500"

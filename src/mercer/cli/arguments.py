@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mercer.cli.options import FitOptions, UseOptions, landmark_count, roles_of_columns
+from mercer.cli.options import FitOptions, UseOptions, certified_rows, landmark_count, roles_of_columns
 
 _FILE = "A .csv, .tsv, .parquet, .libsvm, .npz or .json file, a folder of series, or sample:NAME (see: mercer samples)."
 
@@ -117,6 +117,15 @@ Landmarks = Annotated[
         "loss of rows that are held out of these fits no longer falls.",
     ),
 ]
+Certify = Annotated[
+    str | None,
+    typer.Option(
+        metavar="exact|N",
+        show_default=False,
+        help="With --approximation: certify how far the fit is from the one to all rows: exact by all pairs of rows, "
+        "N by the pairs of N rows with all others, with a confidence of 95 %.",
+    ),
+]
 Checkpoint = Annotated[
     Path | None,
     typer.Option(
@@ -148,6 +157,7 @@ def fit_options(
     out: Out = None,
     approximation: Approximation = None,
     landmarks: Landmarks = None,
+    certify: Certify = None,
     checkpoint: Checkpoint = None,
     dry_run: DryRun = False,
     memory: Memory = None,
@@ -173,6 +183,7 @@ def fit_options(
         out=out,
         approximation=approximation,
         landmarks=landmark_count(landmarks),
+        certify=certified_rows(certify),
         checkpoint=checkpoint,
         dry_run=dry_run,
         memory=memory,

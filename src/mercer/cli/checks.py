@@ -18,6 +18,15 @@ from mercer.persistence.lead import check_begins
 PREDICTIONS = (".csv", ".tsv", ".parquet")
 """The formats in which predictions are written."""
 
+OVER_LANDMARKS: dict[str, tuple[str, ...]] = {
+    "ridge": ("--landmarks auto", "--certify", "--checkpoint"),
+    "logistic": ("--landmarks auto", "--certify", "--checkpoint"),
+    "svc": ("--landmarks auto", "--certify"),
+    "svr": ("--landmarks auto", "--certify"),
+    "gp": (),
+}
+"""Models that ``--approximation`` fits to rows in blocks, with the options that they take; a test asks the classes."""
+
 
 def check_fit(options: FitOptions) -> None:
     """Raise an error if the options of ``mercer fit`` are wrong for any data.
@@ -57,10 +66,11 @@ def check_fit(options: FitOptions) -> None:
 def _check_approximation(options: FitOptions) -> None:
     """Raise unless the options of fits over landmarks go together."""
     if options.approximation is None:
-        for name, value in (("--landmarks", options.landmarks), ("--checkpoint", options.checkpoint)):
+        given = {"landmarks": options.landmarks, "certify": options.certify, "checkpoint": options.checkpoint}
+        for name, value in given.items():
             if value is not None:
                 raise ParameterError(
-                    f"{name} is for fits over landmarks; add --approximation nystroem, or leave it out."
+                    f"--{name} is for fits over landmarks; add --approximation nystroem, or leave it out."
                 )
         return
     if options.approximation != "nystroem":
@@ -76,15 +86,35 @@ def _check_approximation(options: FitOptions) -> None:
     for name, is_given in given.items():
         if is_given:
             raise ParameterError(f"--approximation cannot be combined with {name}; leave one of them out.")
-    if options.model not in (None, "ridge", "logistic"):
-        raise ParameterError(
-            f"--approximation is for the models ridge and logistic, and --model is {options.model}; choose ridge or "
-            "logistic."
-        )
+    _check_model_over_landmarks(options)
     if options.checkpoint is not None and options.landmarks == "auto":
         raise ParameterError("--checkpoint keeps one fit, and --landmarks auto makes several; leave one of them out.")
     if options.checkpoint is not None and (options.checkpoint.is_dir() or not options.checkpoint.parent.is_dir()):
         raise ParameterError(f"--checkpoint {options.checkpoint} must be a file in a folder that exists.")
+
+
+def _check_model_over_landmarks(options: FitOptions) -> None:
+    """Raise unless the model can be fitted to blocks over landmarks, with these options."""
+    if options.model is None:
+        return
+    if options.model not in OVER_LANDMARKS:
+        names = ", ".join(OVER_LANDMARKS)
+        raise ParameterError(
+            f"--approximation reads rows in blocks for the models {names}, and --model is {options.model}; choose one "
+            "of these."
+        )
+    wanted = {
+        "--landmarks auto": options.landmarks == "auto",
+        "--certify": options.certify is not None,
+        "--checkpoint": options.checkpoint is not None,
+    }
+    for name, is_wanted in wanted.items():
+        if is_wanted and name not in OVER_LANDMARKS[options.model]:
+            others = [model for model, able in OVER_LANDMARKS.items() if name in able]
+            raise ParameterError(
+                f"{name} is for the models {', '.join(others)}, and --model is {options.model}; leave it out, or choose "
+                "another model."
+            )
 
 
 def is_several(data: str) -> bool:

@@ -22,7 +22,8 @@ _FEWEST = 40
 _ENTRIES = 1_000_000
 # Factors of the default rate of the Gaussian kernel.
 _RATES = (1.0, 1 / 4, 4.0, 1 / 16, 1 / 64)
-_PENALTY = {"ridge": "alpha", "logistic": "C"}
+# The parameter that a model without one learns itself.
+_PENALTY = {"ridge": "alpha", "logistic": "C", "svc": "C", "svr": "C"}
 
 FoundTable = FeatureTable | RankTable
 
@@ -107,16 +108,20 @@ def choose(sample: Sample, model: str, parameters: Mapping[str, Any]) -> Choice:
     Without a kernel, that of all subsets of the columns, on ranks and codes, is compared with the Gaussian one on
     normal scores and indicators. The penalty is that of least squares in either case. With the variance v of an
     indicator, the log loss has the second derivative v, and the penalty :math:`\\lambda` of least squares stands for
-    :math:`C = 1 / (\\lambda v)`.
+    :math:`C = 1 / (\\lambda v)`. The hinge and the epsilon-insensitive loss have slopes alone: of size 1, where half
+    the squared loss has :math:`r / \\lambda` at a residual r, so that with their root mean square
+    :math:`C = r / \\lambda`. A Gaussian process learns its kernel and its noise.
 
     Parameters
     ----------
     sample : Sample
-    model : {"ridge", "logistic"}
+    model : {"ridge", "logistic", "svc", "svr", "gp"}
     parameters : dict
         Given by the user.
     """
-    name, (targets, variance) = _PENALTY[model], sample.contrasts()
+    name, (targets, variance) = _PENALTY.get(model), sample.contrasts()
+    if name is None:
+        return Choice(FeatureTable().fit(sample.frame))
     is_open = not {"kernel", "gamma"} & set(parameters)
     if len(targets) < _FEWEST or not np.square(targets).sum() > 0 or (name in parameters and not is_open):
         return Choice(FeatureTable().fit(sample.frame))
@@ -134,8 +139,19 @@ def choose(sample: Sample, model: str, parameters: Mapping[str, Any]) -> Choice:
         return Choice(FeatureTable().fit(sample.frame))
     found = dict(best.choice.parameters)
     if name not in parameters:
-        found[name] = best.penalty if name == "alpha" else 1.0 / (best.penalty * variance)
+        found[name] = _in_units_of(model, best, variance)
     return Choice(best.choice.table, found, best.choice.words)
+
+
+def _in_units_of(model: str, best: _Candidate, variance: float) -> float:
+    """The penalty of least squares, as the parameter of a model."""
+    if model == "ridge":
+        return best.penalty
+    if model == "logistic":
+        return 1.0 / (best.penalty * variance)
+    # Of labels -1 and 1 the standard deviation is twice that of the indicator.
+    spread = 2.0 * np.sqrt(variance) if model == "svc" else 1.0
+    return float(spread * np.sqrt(best.error)) / best.penalty
 
 
 def _of_features(sample: Sample, estimator: Any, is_open: bool) -> _Candidate | None:

@@ -35,6 +35,7 @@ _PLAIN = (
     "axes",
     "approximation",
     "landmarks",
+    "certify",
     "test_size",
     "rows",
     "seed",
@@ -76,8 +77,8 @@ def advice(scores: Mapping[str, Scores], options: FitOptions, job: Job) -> dict[
 def advice_beside_constant(scores: Mapping[str, Scores], options: FitOptions) -> dict[str, str] | None:
     """Return advice if a fit in blocks is no better than the constant on the held-out rows: ``text`` and ``command``.
 
-    A regression is compared by R², a classifier by the log loss, against that of the shares of the classes. None if
-    there is no score, or the fit, the first of the two, is better.
+    A regression is compared by R², a classifier by the log loss, against that of the shares of the classes, or by the
+    accuracy if it has no probabilities. None if there is no score, or the fit, the first of the two, is better.
 
     >>> scores = {"KernelRidge": {"r2": -0.2}, "mean of the target": {"r2": -0.01}}
     >>> found = advice_beside_constant(scores, FitOptions("a.csv", approximation="nystroem"))
@@ -89,8 +90,8 @@ def advice_beside_constant(scores: Mapping[str, Scores], options: FitOptions) ->
     if not scores:
         return None
     (mine, its), (constant, simple) = scores.items()
-    metric = "r2" if "r2" in its else "log_loss"
-    ahead = (simple[metric] - its[metric]) * (1 if metric == "r2" else -1)
+    metric = next(name for name in ("r2", "log_loss", "accuracy") if name in its)
+    ahead = (simple[metric] - its[metric]) * (-1 if metric == "log_loss" else 1)
     if not ahead >= 0:
         return None
     rival, verb = constant, "scores higher than" if ahead > 0 else "scores as high as"

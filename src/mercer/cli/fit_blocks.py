@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import shlex
 import time
@@ -14,8 +15,9 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer import persistence
-from mercer._errors import DataError
+from mercer._errors import DataError, ParameterError
 from mercer._optional import optional
+from mercer._registered import MODELS
 from mercer.cli.checks import default_output
 from mercer.cli.choose_blocks import Choice, FoundTable, Sample, choose
 from mercer.cli.compare import advice_beside_constant
@@ -97,6 +99,7 @@ def fit(options: FitOptions) -> None:
         report.update(
             outcome(model, _words_of(large.choice)),
             landmarks=_landmarks(fitted),
+            distance=_distance(fitted, training, large, options),
             search=None,
             scores=results,
             advice=advice_beside_constant(results, options),
@@ -109,7 +112,7 @@ def fit(options: FitOptions) -> None:
     printer.fitted({**report, "file": str(out), "file_bytes": out.stat().st_size})
     if _is_open(fitted):
         printer.say(str(fitted.landmark_path_))
-    certificate, m = fitted.certificate_, len(fitted.X_fit_)
+    certificate, m = fitted.certificate_, _count(fitted)
     printer.say(
         f"{expected.n:,} rows, {m:,} landmarks, {certificate.iterations} passes, {seconds:.1f} s, gap "
         f"{certificate.relative_gap:.1e} of the objective."
@@ -132,10 +135,27 @@ def _estimated(estimator: Any, training: Blocks) -> Estimate:
 
 def _landmarks(fitted: Any) -> dict[str, Any]:
     """How many landmarks the fit has, and what was tried where that was left open."""
-    found: dict[str, Any] = {"number": len(fitted.X_fit_)}
+    found: dict[str, Any] = {"number": _count(fitted)}
     if _is_open(fitted):
         path = fitted.landmark_path_
-        found.update(tried=path.n_landmarks.tolist(), losses=path.losses.tolist(), ending=path.ending)
+        # JSON has no number for NaN, which is the loss where no rows were held out.
+        losses = [float(loss) if np.isfinite(loss) else None for loss in path.losses]
+        found.update(tried=path.n_landmarks.tolist(), losses=losses, ending=path.ending)
+    return found
+
+
+def _count(fitted: Any) -> int:
+    name = next(name for name in ("X_fit_", "X_train_", "support_vectors_") if hasattr(fitted, name))
+    return int(getattr(fitted, name).shape[0])
+
+
+def _distance(fitted: Any, training: Blocks, large: Large, options: FitOptions) -> dict[str, Any] | None:
+    """How far the fit is from the one to all rows, if that is asked for; the module is loaded for it alone."""
+    if options.certify is None:
+        return None
+    found: dict[str, Any] = importlib.import_module("mercer.cli.landmark_distance").distance_from_exact(
+        fitted, training, options.certify, large.sample.scale, options.seed
+    )
     return found
 
 
@@ -155,12 +175,25 @@ def _read(options: FitOptions) -> Large:
     columns = [name for name in names if name != target and name not in options.drop]
     rows = SplitRows(Blocks(options.data, target, columns=columns).frames(), _HELD_OUT if options.test_size else 0)
     drawn = rows.training().frames().sample(_SAMPLE, random_state=options.seed)
-    task = {"ridge": "regression", "logistic": "classification"}.get(options.model or "", options.task)
+    tasks = list(MODELS[options.model]) if options.model else []
+    task = tasks[0] if len(tasks) == 1 else options.task
     sample = Sample(drawn.X, read_target(drawn.y, target, task), options.seed)
     model = options.model or _MODELS[sample.target.task]
+    _require_blocks(model, sample.target.task)
     choice = choose(sample, model, _parameters(options))
     _require_no_text(choice.table, options)
     return Large(rows, sample, choice, model)
+
+
+def _require_blocks(model: str, task: str) -> None:
+    """Raise ``ParameterError`` if the learner of a model keeps all its rows in memory."""
+    if (model, task) != ("gp", "classification"):
+        return
+    raise ParameterError(
+        f"the model {model} for a {task} keeps its rows in memory, and --approximation reads them in blocks; choose "
+        f"--model {_MODELS[task]}, or leave out --approximation and pass --set approximation=nystroem, for rows that "
+        "fit into memory."
+    )
 
 
 def _require_no_text(table: FoundTable, options: FitOptions) -> None:

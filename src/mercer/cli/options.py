@@ -45,8 +45,38 @@ class FitOptions:
     time_option: str = "--tune"
     approximation: str | None = None
     landmarks: int | str | None = None
+    certify: int | str | None = None
     checkpoint: Path | None = None
     dry_run: bool = False
+
+
+EXACT = "exact"
+"""The word of ``--certify`` for all pairs of rows."""
+# Intervals from fewer rows say nothing.
+_FEWEST_ROWS = 10
+
+
+def certified_rows(text: str | None) -> int | str | None:
+    """Of how many rows the pairs are evaluated for a certificate, or ``"exact"`` for all.
+
+    Raises
+    ------
+    ParameterError
+        If the text is neither.
+
+    Examples
+    --------
+    >>> certified_rows("500"), certified_rows("exact"), certified_rows(None)
+    (500, 'exact', None)
+    """
+    if text is None or text == EXACT:
+        return text
+    if not text.isdecimal() or int(text) < _FEWEST_ROWS:
+        raise ParameterError(
+            f"--certify must be {EXACT}, for all pairs of rows, or of how many rows the pairs with all others are "
+            f"evaluated, at least {_FEWEST_ROWS}, but is {text!r}; --certify 500 is usual."
+        )
+    return int(text)
 
 
 def landmark_count(text: str | None) -> int | str | None:

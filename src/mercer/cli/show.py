@@ -19,6 +19,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 from rich.text import Text
 
+from mercer.cli.certificate_lines import certificate_lines, distance_lines
 from mercer.data.words import counted, printable
 from mercer.engine.memory import describe
 from mercer.engine.progress import Progress as Work
@@ -92,7 +93,8 @@ class Printer:
         self._scores(report)
         self._advice(report)
         self._search(report)
-        self._facts("Certificate", _certificate(report))
+        self._facts("Certificate", certificate_lines(report))
+        self._distance(report)
         self._facts("Size and cost", _cost(report))
         self.say(f"\nWrote {report['file']} ({describe(report['file_bytes'])}), {_fitted_on(report)}.", "bold green")
         self.say(_next(report), "dim")
@@ -119,7 +121,8 @@ class Printer:
         self._search(report)
         self._facts(None, [("in the file", f"the model {_fitted_on(report)}")])
         in_words = [("in words", report["certificate_text"])] if report["certificate"] else []
-        self._facts("Certificate", [*_certificate(report), *in_words])
+        self._facts("Certificate", [*certificate_lines(report), *in_words])
+        self._distance(report)
         self._facts("Size and cost", _cost(report))
 
     def evaluated(self, result: Mapping[str, Any]) -> None:
@@ -207,6 +210,12 @@ class Printer:
         self.say(found["sentence"])
         whole = found["stop"].startswith(("done", "certified"))
         self.say(f"The search is {found['stop']}" if whole else found["stop"], "dim")
+
+    def _distance(self, report: Mapping[str, Any]) -> None:
+        """How far a fit over landmarks is from the one to all rows; reports of other fits, and older ones, lack it."""
+        found = report.get("distance")
+        if found is not None:
+            self._facts("Certificate for the problem of all rows", distance_lines(found))
 
     def _advice(self, report: Mapping[str, Any]) -> None:
         """Where a simpler model did better; the command is left whole, so that it can be copied."""
@@ -341,19 +350,6 @@ def _encoding(report: Mapping[str, Any]) -> str:
     if roles:
         words += f", {' and '.join(roles)} as it is"
     return f"{words}{filled}; {counted(count, 'encoded column')}"
-
-
-def _certificate(report: Mapping[str, Any]) -> list[tuple[str, str]]:
-    certificate = report["certificate"]
-    if certificate is None:
-        return [("none", report["certificate_text"])]
-    return [
-        ("status", certificate["status"]),
-        ("objective", f"primal {certificate['primal']:.8g}, dual {certificate['dual']:.8g}"),
-        ("gap", f"{certificate['gap']:.3g} ({certificate['relative_gap']:.2e} of the objective)"),
-        ("KKT violation", f"{certificate['kkt_violation']:.3g}"),
-        ("iterations", str(certificate["iterations"])),
-    ]
 
 
 def _cost(report: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -25,6 +25,7 @@ from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.in_parts import PartTask, SignTargets, in_parts, solve_in_parts, start
 from mercer.estimators.shared.labels import check_labels, class_factors, encoded, winners
+from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
 from mercer.estimators.shared.left_out_baseline import warn_if_risk_is_worse
 from mercer.estimators.shared.on_blocks import BlockFit
 from mercer.estimators.shared.on_dask import DaskFit
@@ -142,8 +143,10 @@ class KernelMachine(FitsAlongPenalty):
         landmarks need not be kept; for smooth losses its values in float32 are, where they take at most a quarter of
         the free memory. It needs a positive kernel, ``regularizer="l2"``, and of a user-defined loss the method
         ``curvature``.
-    n_landmarks : int, default=1000
-        With an approximation: the number of landmarks, all rows if there are fewer.
+    n_landmarks : int or "auto", default=1000
+        With an approximation: the number of landmarks, all rows if there are fewer. ``"auto"`` doubles it from 100 on,
+        until the loss of a fifth of the rows (5000 at most), which are held out, no longer falls by more than the
+        standard error of the difference and 0.1 %, or memory ends; then it fits to all rows.
     landmarks : {"rpcholesky", "leverage", "kmeans", "uniform"} or rows of the kind of X, default="rpcholesky"
         How landmarks are chosen, as for :class:`mercer.maps.NystroemMap`, or the landmarks themselves.
     random_state : int, RandomState or None, default=None
@@ -155,6 +158,8 @@ class KernelMachine(FitsAlongPenalty):
         Positions of the rows with a coefficient; not with an approximation.
     support_vectors_ : array or CSR of shape (n_sv, d)
         These rows; empty for ``"precomputed"``; with an approximation, the landmarks.
+    landmark_path_ : LandmarkPath
+        With ``n_landmarks="auto"``: the numbers that were tried, with the held-out losses; printed as a table.
     landmark_indices_ : ndarray of shape (n_landmarks,) or None
         With an approximation: the positions of the landmarks among the training rows; None if they are none of them,
         or the rows came in parts.
@@ -230,6 +235,7 @@ class KernelMachine(FitsAlongPenalty):
 
     _continuation = FromSolutions()
     shares_matrices = True
+    may_leave_landmarks_open = True
     _fitted = Fitted(
         {
             "loss_": Is(Loss),
@@ -276,7 +282,7 @@ class KernelMachine(FitsAlongPenalty):
         n_jobs: int | None = None,
         verbose: bool = False,
         approximation: str | None = None,
-        n_landmarks: int = 1000,
+        n_landmarks: int | str = 1000,
         landmarks: Any = "rpcholesky",
         random_state: Any = None,
     ) -> None:
@@ -330,6 +336,8 @@ class KernelMachine(FitsAlongPenalty):
         -------
         self
         """
+        if is_left_open(self):
+            return fit_along_numbers(self, X, y, sample_weight)
         start_time = time.perf_counter()
         loss, penalty = self._check_parameters()
         started = start(self, X, y, sample_weight)

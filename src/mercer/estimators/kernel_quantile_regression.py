@@ -21,6 +21,7 @@ from mercer.estimators.shared.along import FitsAlongPenalty, FromSolutions
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support, values_of
 from mercer.estimators.shared.in_parts import PartTask, in_parts, solve_in_parts, start
+from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
 from mercer.estimators.shared.on_blocks import BlockFit
 from mercer.estimators.shared.on_dask import DaskFit
 from mercer.estimators.shared.parameters import require_flags, require_number, require_positive, require_whole
@@ -97,8 +98,10 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
         ``"nystroem"`` restricts each function to the span of few rows, the landmarks:
         :math:`f_j(x) = \sum_l c_{jl} k(x, z_l) + b_j`. Time is then linear in the number of rows, and no matrix of rows
         and landmarks is kept. It needs a positive kernel, and ``non_crossing=False`` for several levels.
-    n_landmarks : int, default=1000
-        With an approximation: the number of landmarks, all rows if there are fewer.
+    n_landmarks : int or "auto", default=1000
+        With an approximation: the number of landmarks, all rows if there are fewer. ``"auto"`` doubles it from 100 on,
+        until the loss of a fifth of the rows (5000 at most), which are held out, no longer falls by more than the
+        standard error of the difference and 0.1 %, or memory ends; then it fits to all rows.
     landmarks : {"rpcholesky", "leverage", "kmeans", "uniform"} or rows of the kind of X, default="rpcholesky"
         How landmarks are chosen, as for :class:`mercer.maps.NystroemMap`, or the landmarks themselves.
     random_state : int, RandomState or None, default=None
@@ -110,6 +113,8 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
         Positions of the rows with a weight in some expansion; not with an approximation.
     support_vectors_ : array or CSR of shape (n_sv, d)
         Their rows; empty for ``"precomputed"``; with an approximation, the landmarks.
+    landmark_path_ : LandmarkPath
+        With ``n_landmarks="auto"``: the numbers that were tried, with the held-out losses; printed as a table.
     landmark_indices_ : ndarray of shape (n_landmarks,) or None
         With an approximation: the positions of the landmarks among the training rows; None if they are none of them,
         or the rows came in parts.
@@ -190,6 +195,7 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
 
     _continuation = FromSolutions()
     shares_matrices = True
+    may_leave_landmarks_open = True
     _fitted = Fitted(
         {
             "crossings_": Count(),
@@ -235,7 +241,7 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
         n_jobs: int | None = None,
         verbose: bool = False,
         approximation: str | None = None,
-        n_landmarks: int = 1000,
+        n_landmarks: int | str = 1000,
         landmarks: Any = "rpcholesky",
         random_state: Any = None,
     ) -> None:
@@ -275,6 +281,8 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
         -------
         self
         """
+        if is_left_open(self):
+            return fit_along_numbers(self, X, y, sample_weight)
         start_time = time.perf_counter()
         levels = self._check_parameters()
         started = start(self, X, y, sample_weight)

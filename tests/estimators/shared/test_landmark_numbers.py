@@ -11,7 +11,17 @@ import pandas as pd
 import pytest
 
 import mercer
-from mercer import SVC, SVR, Blocks, KernelLogisticRegression, KernelPCA, KernelRidge, config
+from mercer import (
+    SVC,
+    SVR,
+    Blocks,
+    KernelLogisticRegression,
+    KernelMachine,
+    KernelPCA,
+    KernelQuantileRegression,
+    KernelRidge,
+    config,
+)
 from mercer._errors import DataError, MemoryBudgetError, MercerError, ParameterError
 from mercer.estimators.shared import landmark_numbers
 from mercer.estimators.shared.landmark_path import LandmarkPath
@@ -84,6 +94,40 @@ def test_every_learner(learner: Any) -> None:
     assert isinstance(path, LandmarkPath) and path.losses[-1] < path.losses[0] * 1.02
     assert model.score(X[700:], target[700:]) > 0.75
     assert f"{path.chosen:9d}" in str(path) and "chosen" in str(path)
+
+
+@pytest.mark.parametrize("name", ["huber", "hinge", "logistic", "poisson"])
+def test_machines_are_judged_by_their_own_loss(name: str) -> None:
+    counts = np.random.default_rng(1).poisson(np.exp(0.5 * Y[:300]))
+    targets: Any = {"huber": Y[:300], "poisson": counts}.get(name, np.digitize(Y[:300], [-0.5, 0.5]))
+    options: dict[str, Any] = {"kernel": RBF(0.5), "approximation": "nystroem", "random_state": 0}
+    model = KernelMachine(name, alpha=0.3, n_landmarks="auto", **options).fit(X[:300], targets)
+    path = model.landmark_path_
+    assert path.chosen == model.dual_coef_.shape[1] and path.ending in ("no gain", "all rows")
+    # A machine of the same number of landmarks has about this loss at rows that no fit saw.
+    other = KernelMachine(name, alpha=0.3, n_landmarks=path.chosen, **options).fit(X[:240], targets[:240])
+    F = other.decision_function(X[240:300]) if hasattr(other, "classes_") else other.predict(X[240:300])[:, None]
+    if name == "poisson":
+        F = np.log(F)
+    columns = [np.where(targets[240:] == k, 1.0, -1.0) for k in range(3)] if F.shape[1] == 3 else [targets[240:] * 1.0]
+    loss = sum(other.loss_.value(y, F[:, j]).mean() for j, y in enumerate(columns))
+    assert path.losses.min() == pytest.approx(loss, rel=0.5)
+
+
+def test_quantiles_are_judged_by_the_pinball_loss() -> None:
+    options: dict[str, Any] = {"kernel": RBF(0.5), "C": 10.0, "approximation": "nystroem", "random_state": 0}
+    one = KernelQuantileRegression(0.5, n_landmarks="auto", **options).fit(X[:300], Y[:300])
+    # At the median it is half the absolute error.
+    errors = np.abs(Y[300:600] - one.predict(X[300:600]))
+    assert one.landmark_path_.losses.min() == pytest.approx(0.5 * errors.mean(), rel=0.4)
+    two = KernelQuantileRegression([0.5, 0.9], non_crossing=False, n_landmarks="auto", **options).fit(X[:300], Y[:300])
+    assert two.landmark_path_.losses[0] > one.landmark_path_.losses[0]
+
+
+def test_the_path_of_few_rows_says_that_none_were_held_out(capsys: pytest.CaptureFixture[str]) -> None:
+    model = KernelMachine("huber", approximation="nystroem", n_landmarks="auto", verbose=True).fit(X[:3], Y[:3])
+    text = str(model.landmark_path_) + capsys.readouterr().err
+    assert "nan" not in text and "none were held out, as of fewer than 50 rows all are landmarks" in text
 
 
 def test_weights_frames_words_and_several_targets() -> None:

@@ -12,7 +12,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_consistent_length
 
 from mercer._errors import DataError, LatestWarnings, MemoryBudgetError, ParameterError
-from mercer._types import Positions, Vector
+from mercer._types import Matrix, Positions, Vector
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.dask_source import is_dask
 from mercer.data.blocks.hold_out import HeldOutRows
@@ -21,9 +21,11 @@ from mercer.data.seeds import generator
 from mercer.engine.progress import Progress
 from mercer.engine.settings import current
 from mercer.estimators.shared.certificates import warn_if_stopped
-from mercer.estimators.shared.landmark_path import LandmarkPath
+from mercer.estimators.shared.expansion import values_of
+from mercer.estimators.shared.landmark_path import FEW_ROWS, LandmarkPath
 from mercer.estimators.shared.on_blocks import refuse_sides
 from mercer.estimators.shared.weights import check_sample_weight
+from mercer.losses import Loss, Quantile
 from mercer.solvers.solution import Status
 
 Learner = TypeVar("Learner", bound=Any)
@@ -35,8 +37,6 @@ _FIRST = 100
 _SHARE, _MOST = 0.2, 5000
 # A smaller share of the loss is not worth twice the landmarks, however certain it is.
 _WORTH = 1e-3
-# Of fewer rows all are landmarks.
-_FEW_ROWS = 50
 
 
 def is_left_open(learner: Any) -> bool:
@@ -159,7 +159,7 @@ def _of_blocks(learner: Any, blocks: Blocks, y: Any, sample_weight: Any, random:
     held = found.sample
     if held.y is None:
         raise DataError(f"{type(learner).__name__} needs targets, and {blocks!r} has none; name them with target=....")
-    if found.used < _FEW_ROWS:
+    if found.used < FEW_ROWS:
         found = replace(found, positions=found.positions[:0])
         held = held.take(slice(0))
     weights = np.ones(held.rows) if held.sample_weight is None else held.sample_weight
@@ -196,9 +196,10 @@ def _follow(learner: Any, rows: _Rows, seed: int) -> tuple[Any, LandmarkPath]:
         mean, error = _mean(losses, rows.shares)
         fall, deviation = (np.inf, 0.0) if before is None else _mean(before - losses, rows.shares)
         tried.append((m, mean, deviation if before is not None else 0.0, time.perf_counter() - start_time))
-        progress.advance(note=f"{m} landmarks: held-out loss {mean:.5g}")
+        loss = f"held-out loss {mean:.5g}" if is_judged else "all rows"
+        progress.advance(note=f"{m} landmarks: {loss}")
         if getattr(learner, "verbose", False):
-            sys.stderr.write(f"mercer: {m} landmarks: held-out loss {mean:.5g} +- {error:.2g}\n")
+            sys.stderr.write(f"mercer: {m} landmarks: {loss}" + (f" +- {error:.2g}\n" if is_judged else "\n"))
         # A first loss that is not finite is no reason to end.
         if before is not None and not fall > max(deviation, _WORTH * mean):
             ending = "no gain"
@@ -230,7 +231,7 @@ def _copy(learner: Any, m: int, seed: int, before: Any) -> Any:
 def _split(learner: Any, y: Any, weights: Vector, random: np.random.RandomState) -> tuple[Positions, Positions]:
     """Positions of rows to learn from and of rows that are held out; of classes, the same share of each."""
     used = np.flatnonzero(weights)
-    if len(used) < _FEW_ROWS:
+    if len(used) < FEW_ROWS:
         return used, used[:0]
     share = min(_SHARE, _MOST / len(used))
     mixed = used[random.permutation(len(used))]
@@ -258,7 +259,13 @@ def taken(rows: Any, positions: Positions) -> Any:
 
 
 def _losses(model: Any, X: Any, y: Any) -> Vector:
-    """The loss of each row."""
+    """The loss of each row; that of the problem, where the learner states it as a loss."""
+    if hasattr(model, "quantiles_"):
+        levels = [Quantile(float(level)) for level in model.quantiles_]
+        return _sum_of(levels, [np.asarray(y, dtype=np.float64).ravel()] * len(levels), values_of(model, X))
+    if isinstance(getattr(model, "loss_", None), Loss):
+        columns = _signs(model.classes_, y) if is_classifier(model) else [np.asarray(y, dtype=np.float64).ravel()]
+        return _sum_of([model.loss_] * len(columns), columns, values_of(model, X))
     if hasattr(model, "predict_log_proba"):
         codes = np.searchsorted(model.classes_, np.asarray(y).ravel())
         return -np.asarray(model.predict_log_proba(X))[np.arange(len(codes)), codes]
@@ -266,6 +273,18 @@ def _losses(model: Any, X: Any, y: Any) -> Vector:
         return np.asarray(model.predict(X) != np.asarray(y).ravel(), dtype=np.float64)
     errors = np.asarray(y, dtype=np.float64).reshape(len(y), -1) - np.asarray(model.predict(X)).reshape(len(y), -1)
     return np.asarray((errors**2).sum(axis=1))
+
+
+def _signs(classes: Any, y: Any) -> list[Vector]:
+    """Labels as signs: one column for two classes, else each class against the rest."""
+    labels = np.asarray(y).ravel()
+    return [np.where(labels == label, 1.0, -1.0) for label in (classes[1:] if len(classes) == 2 else classes)]
+
+
+def _sum_of(losses: list[Any], columns: list[Vector], values: Matrix) -> Vector:
+    """The sum over the functions of a model, (n,)."""
+    each = [loss.value(y, values[:, j]) for j, (loss, y) in enumerate(zip(losses, columns, strict=True))]
+    return np.asarray(np.sum(each, axis=0))
 
 
 def _mean(values: Vector, shares: Vector) -> tuple[float, float]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from mercer._types import Positions, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Floats, Whole, Word
 
+FEW_ROWS = 50
+"""Of fewer rows all are landmarks, and none are held out."""
 _ENDINGS = {
     "no gain": "twice as many landmarks do not lower the held-out loss by more than its standard error and 0.1 %",
     "all rows": "there are no more rows",
@@ -26,8 +30,9 @@ class LandmarkPath:
     n_landmarks : ndarray of int of shape (p,)
         The numbers of landmarks, ascending.
     losses : ndarray of shape (p,)
-        The mean loss of rows that were held out: the log loss of probabilities, else the share of wrong classes, else
-        the squared error, summed over the targets.
+        The mean loss of rows that were held out: that of a :class:`~mercer.KernelMachine`, and the pinball loss of
+        quantiles, summed over the functions; of other learners the log loss of probabilities, else the share of wrong
+        classes, else the squared error, summed over the targets. NaN if none were held out, as of fewer than 50 rows.
     standard_errors : ndarray of shape (p,)
         Of the difference to the loss before; 0 for the first one.
     seconds : ndarray of shape (p,)
@@ -78,8 +83,13 @@ class LandmarkPath:
     def __str__(self) -> str:
         lines = ["landmarks  held-out loss  fall        standard error  seconds"]
         for j, m in enumerate(self.n_landmarks):
+            loss = f"{self.losses[j]:.5g}" if np.isfinite(self.losses[j]) else "-"
             fall = f"{self.losses[j - 1] - self.losses[j]:.3g}" if j else "-"
             error = f"{self.standard_errors[j]:.3g}" if j else "-"
             mark = "  chosen" if m == self.chosen else ""
-            lines.append(f"{m:9d}  {self.losses[j]:13.5g}  {fall:>10}  {error:>14}  {self.seconds[j]:7.1f}{mark}")
-        return "\n".join([*lines, f"{self.ending}: {_ENDINGS[self.ending]}."])
+            lines.append(f"{m:9d}  {loss:>13}  {fall:>10}  {error:>14}  {self.seconds[j]:7.1f}{mark}")
+        if np.isnan(self.losses).all():
+            why = f"none were held out, as of fewer than {FEW_ROWS} rows all are landmarks"
+        else:
+            why = _ENDINGS[self.ending]
+        return "\n".join([*lines, f"{self.ending}: {why}."])
