@@ -316,7 +316,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "a pattern alone": (["rows/*.parquet"], "add --approximation nystroem"),
     "no files": (["rows/*.csv", *FIT], "rows/*.csv"),
     "another approximation": (["rows", "--approximation", "fourier"], "must be nystroem"),
-    "another model": (["rows", *FIT, "--model", "svc"], "choose ridge or logistic"),
+    "another model": (["rows", *FIT, "--model", "nu-svc"], "choose one of these"),
     "another option": (["rows", *FIT, "--rows", "100"], "--rows"),
     "another target": (["rows", *FIT, "-t", "heap"], "did you mean 'heat'?"),
 }
@@ -400,7 +400,10 @@ def test_what_each_model_takes_is_what_its_class_takes() -> None:
     ("arguments", "words"),
     [
         (["--model", "gp", "--landmarks", "auto"], "--landmarks auto is for the models ridge, logistic, svc, svr, and"),
-        (["--model", "gp", "--certify", "500"], "--certify is for the models ridge, logistic, svc, svr, and --model is"),
+        (
+            ["--model", "gp", "--certify", "500"],
+            "--certify is for the models ridge, logistic, svc, svr, and --model is",
+        ),
         (["--model", "svc", "--checkpoint", "c.npz"], "--checkpoint is for the models ridge, logistic, and --model is"),
         (["--model", "neighbors"], "for the models ridge, logistic, svc, svr, gp, and --model is neighbors"),
         (["--certify", "9"], "--certify must be exact, .* at least 10, but is '9'"),
@@ -425,7 +428,7 @@ def test_the_distance_from_the_exact_problem(capsys: pytest.CaptureFixture[str])
     part = table()[~held]
     y = (part["heat"].to_numpy() - model.target_mean_) / model.target_scale_
     again = mercer.certify_landmarks(model.estimator_, model.encoder_.transform(part[["load", "town", "day"]]), y)
-    assert found["gap"] == pytest.approx(again.gap, rel=1e-6) and 0 < found["relative_gap"] < 0.5
+    assert found["gap"] == pytest.approx(again.gap, rel=1e-6) and 0 < found["relative_gap"] < 1
     assert found["prediction_error"] == pytest.approx(model.target_scale_ * again.rows_error, rel=1e-6)
     code, out, _ = run(capsys, "inspect", "heat.mercer")
     assert code == 0 and "Certificate for the problem of all rows" in out and "all pairs of 810 rows" in out
