@@ -112,8 +112,8 @@ def _check_model_over_landmarks(options: FitOptions) -> None:
         if is_wanted and name not in OVER_LANDMARKS[options.model]:
             others = [model for model, able in OVER_LANDMARKS.items() if name in able]
             raise ParameterError(
-                f"{name} is for the models {', '.join(others)}, and --model is {options.model}; leave it out, or choose "
-                "another model."
+                f"{name} is for the models {', '.join(others)}, and --model is {options.model}; leave it out, or "
+                "choose another model."
             )
 
 
