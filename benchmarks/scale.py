@@ -2,7 +2,7 @@
 
 ``landmarks``: randomly pivoted Cholesky, with many pivots at once and one at a time.
 ``estimate``: the seconds that :func:`mercer.estimate` predicts, and those of the fits.
-``bounds``, ``bounds_cost``: certificates of fits over landmarks for all rows, see ``scale_bounds.py``.
+``bounds``, ``bounds_cost``, ``restricted_cost``: certificates of fits over landmarks, see ``scale_bounds.py``.
 ``flights``: a table of three million rows from the command line; see ``scale_flights.py``.
 ``text_svc``, ``text_ridge``, ``columns``: linear kernels beside scikit-learn, see ``scale_linear.py``.
 ``svc``, ``dask``: a million rows exactly, and workers beside threads, see ``scale_machines.py``.
