@@ -509,3 +509,14 @@ def test_a_gap_that_is_new_is_averaged_over() -> None:
     whole = model.predict(frame[100:])
     mixed = pd.concat([frame[100:120], new[20:]])
     np.testing.assert_allclose(model.predict(mixed)[:20], whole[:20], atol=1e-8)
+
+
+def test_intervals_are_quantiles() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    model = TabularRegressor().fit(X, X[:, 0] + 0.1 * rng.normal(size=40))
+    found = model.interval(X[:5], 0.8)
+    np.testing.assert_array_equal(np.c_[found.lower, found.upper], model.predict_quantiles(X[:5], [0.1, 0.9]))
+    assert found.guaranteed == 0.0
+    with pytest.raises(ParameterError, match="coverage must be a number between 0 and 1"):
+        model.interval(X, 2)

@@ -20,6 +20,7 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Floats, Is, Number
 from mercer.engine import memory
 from mercer.estimators.gaussian_process_regressor import GaussianProcessRegressor
+from mercer.estimators.shared.intervals import Intervals, check_coverage
 from mercer.estimators.shared.targets import check_numbers, warn_of_constant
 from mercer.estimators.tabular.base import COMMAND_LINE, TabularModel
 from mercer.estimators.tabular.left_out import MOST_ROWS, LeftOutRows, error_quantiles, student_quantiles
@@ -370,3 +371,27 @@ class TabularRegressor(RegressorMixin, TabularModel):
             # What such an entry would have told, no error of training shows.
             errors[gaps.rows] = student_quantiles(len(self.residual_quantiles_), wanted)
         return np.asarray(mean[:, None] + std[:, None] * errors)
+
+    def interval(self, X: RowsLike, coverage: float = 0.9) -> Intervals:
+        """Return intervals of new observations: the ``predict_quantiles`` (1 - coverage) / 2 and (1 + coverage) / 2.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame or array-like of shape (m, d)
+        coverage : float, default=0.9
+            The share of new observations that the intervals are to contain, between 0 and 1.
+
+        Returns
+        -------
+        Intervals
+            ``lower`` and ``upper`` of shape (m,). Nothing is guaranteed, because all rows had a part in the choice of
+            the kernel.
+
+        Raises
+        ------
+        ParameterError
+            If the coverage is not between 0 and 1.
+        """
+        coverage = check_coverage(coverage)
+        lower, upper = self.predict_quantiles(X, [(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0]).T
+        return Intervals(lower, upper, coverage, "quantiles of left-out errors", 0.0)

@@ -22,11 +22,13 @@ from mercer.data.vectors import column_names
 from mercer.engine import memory
 from mercer.estimators.gaussian.covariance import covariance_of
 from mercer.estimators.gaussian.in_parts import predicts_parts
+from mercer.estimators.gaussian.intervals import NewRows, intervals_of_posterior
 from mercer.estimators.gaussian.options import function_variance, mean_functions, require_observation, row_variances
 from mercer.estimators.gaussian.over_landmarks import require_all_rows
 from mercer.estimators.shared.base import KernelEstimator, bind_columns
 from mercer.estimators.shared.definiteness import PROCESS, counts_as_definite
 from mercer.estimators.shared.expansion import KernelExpansion, feature_map_of, norm_of, unless_stored, without_noise
+from mercer.estimators.shared.intervals import JACKKNIFE, Intervals, check_coverage, guaranteed_by_jackknife
 from mercer.estimators.shared.layout import read_only
 from mercer.gram import Gram
 from mercer.gram.hold import reserve_square
@@ -59,6 +61,7 @@ class GaussianPredictions(KernelEstimator):
     mean: Any
     n_targets: Any
     noise: Any
+    normalize_y: Any
     certificate_: Certificate
     noise_: float | None
     search_: Search | None
@@ -307,13 +310,82 @@ class GaussianPredictions(KernelEstimator):
         require_observation(observation)
         mean, variance, density = self._posterior.leave_one_out(targets)
         if observation is False:
-            noise = self._variances + (self.noise_ or 0.0)
-            if self.kernel_ is not None:
-                rows = Rows(self.X_train_)
-                noise = noise + diagonal(self.kernel_, rows) - function_variance(self.kernel_, rows)
-            variance = np.maximum(variance - noise[:, None], 0.0)
+            variance = np.maximum(variance - self._noise_of_targets()[:, None], 0.0)
         scale = np.ravel(self._y_scale)
         return LeftOut(self._unscaled(mean), self._flat(variance * scale**2), self._flat(density - np.log(scale)))
+
+    def _noise_of_targets(self) -> Vector:
+        """Variances of the noise of the normalised training targets, with those of ``White`` terms."""
+        noise: Vector = self._variances + (self.noise_ or 0.0)
+        if self.kernel_ is None:
+            return noise
+        rows = Rows(self.X_train_)
+        return noise + diagonal(self.kernel_, rows) - function_variance(self.kernel_, rows)
+
+    def interval(self, X: RowsLike, coverage: float = 0.9) -> Intervals:
+        r"""Intervals that contain new observations in rows X, by the jackknife+ from exact left-out predictions.
+
+        The process without row i predicts :math:`f_{-i}(x)` with deviation :math:`\sigma_{-i}(x)`, both in closed form.
+        Intervals follow from :math:`f_{-i}(x) \pm \sigma_{-i}(x)\, |y_i - f_{-i}(x_i)| / \sigma_{-i}(x_i)`, so they are
+        wider where the process is less sure, and as wide as the errors of left-out rows were, whatever the noise is.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, n_features)
+            For ``"precomputed"``, kernel values of new and training rows, shape (m, n_samples); as ``k(x, x)`` is not
+            known, errors are then not divided by deviations.
+        coverage : float, default=0.9
+            The share of new observations that the intervals are to contain, between 0 and 1.
+
+        Returns
+        -------
+        Intervals
+            ``lower`` and ``upper`` of shape (m,) or (m, n_targets). ``guaranteed`` is ``2 * coverage - 1`` if
+            hyper-parameters were given and ``alpha`` is a number; otherwise 0, because all rows had a part in their
+            choice.
+
+        Raises
+        ------
+        ParameterError
+            If the coverage is not between 0 and 1, or the fit kept its landmarks alone.
+
+        Warns
+        -----
+        MercerWarning
+            If there are too few rows for bounded intervals.
+
+        References
+        ----------
+        R. F. Barber, E. J. Candès, A. Ramdas and R. J. Tibshirani, "Predictive inference with the jackknife+", Annals
+        of Statistics 49 (2021).
+
+        Examples
+        --------
+        >>> from mercer import GaussianProcessRegressor
+        >>> from mercer.kernels import RBF
+        >>> X = np.linspace(0, 3, 40)[:, None]
+        >>> y = np.sin(X).ravel() + 0.1 * np.cos(40 * X).ravel()
+        >>> model = GaussianProcessRegressor(RBF(1.0), alpha=0.01, optimizer=None).fit(X, y)
+        >>> found = model.interval([[1.5], [9.0]], coverage=0.9)
+        >>> (found.upper - found.lower).round(1).tolist(), found.guaranteed
+        ([0.2, 2.1], 0.8)
+        """
+        coverage = check_coverage(coverage)
+        check_is_fitted(self, "alpha_")
+        require_all_rows(self, "interval")
+        X = self._check_X(X, reset=False)
+        kernel = self.kernel_
+        rows = NewRows(
+            self._cross(X),
+            None if kernel is None else lambda part: function_variance(kernel, Rows(X[part])),
+            lambda part: mean_functions(self.mean, X[part], self._center),
+        )
+        targets, noise = self.y_train_.reshape(len(self.y_train_), -1), self._noise_of_targets()
+        lower, upper = intervals_of_posterior(self._posterior, targets, noise, rows, coverage, n_jobs=self.n_jobs)
+        given = self.search_ is None and self._is_kernel_given(self.X_train_)
+        sure = given and not self.normalize_y and np.ndim(self.alpha) == 0
+        guaranteed = guaranteed_by_jackknife(coverage) if sure else 0.0
+        return Intervals(self._unscaled(lower), self._unscaled(upper), coverage, JACKKNIFE, guaranteed)
 
     def condition_on(self, X: RowsLike, y: ArrayLike, alpha: Any = None) -> Self:
         """A copy that has seen more rows, with the same hyper-parameters: the factor grows, nothing is refitted.

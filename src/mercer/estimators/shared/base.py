@@ -207,6 +207,17 @@ class KernelEstimator(BaseEstimator):
         """Whether the fit changes the free parameters of the kernel."""
         return getattr(self, "optimizer", None) is not None
 
+    def _is_kernel_given(self, X: CheckedRows) -> bool:
+        """Whether no parameter of the fitted kernel was computed from the rows of the fit, X."""
+        if self.kernel_ is None:
+            return True
+        if self.learns_kernel or self.gamma == "scale":
+            return False
+        names = X.names if isinstance(X, MixedRows) else getattr(self, "feature_names_in_", None)
+        kernel = self._make_kernel(X, self.gamma)
+        given: bool = bind_columns(kernel, None if names is None else tuple(names)) == self.kernel_
+        return given
+
     @property
     def can_share(self) -> bool:
         """Whether a fit with these parameters can use kernel matrices that exist already."""
