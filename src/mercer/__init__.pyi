@@ -61,6 +61,7 @@ from mercer.gram import Gram as Gram
 from mercer.gram import PrecomputedGram as PrecomputedGram
 from mercer.persistence import load as load
 from mercer.persistence import save as save
+from mercer.reports.make import report as report
 from mercer.selection.kernel_search import KernelSearchCV as KernelSearchCV
 from mercer.selection.path import svm_path as svm_path
 from mercer.selection.ridge import ridge_path as ridge_path

@@ -9,6 +9,7 @@ from mercer._errors import MissingDependencyError
 
 _EXTRA = {
     "dask": "dask",
+    "jinja2": "report",
     "matplotlib": "plots",
     "networkx": "graphs",
     "pandas": "tables",

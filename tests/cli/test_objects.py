@@ -12,10 +12,10 @@ import pytest
 
 from cli_output import refusal
 from mercer.cli import main
-from mercer.cli.plain_features import features
 from mercer.data.columns import MixedRows
 from mercer.data.graphs import Graphs
 from mercer.data.series import Series
+from mercer.reports.plain_features import features
 
 
 @pytest.fixture(autouse=True)

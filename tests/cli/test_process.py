@@ -37,7 +37,7 @@ def test_help_loads_no_numerical_package():
         assert words in process.stdout
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "inspect", "samples"])
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "inspect", "report", "samples"])
 def test_every_command_shows_examples(capsys, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "120")
     assert main([command, "--help"]) == 0

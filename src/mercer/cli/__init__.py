@@ -1,4 +1,4 @@
-"""The command line: ``mercer fit``, ``predict``, ``evaluate``, ``inspect``, ``samples``."""
+"""The command line: ``mercer fit``, ``predict``, ``evaluate``, ``inspect``, ``report``, ``samples``."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ from typing import Annotated, Any
 import typer
 
 from mercer._registered import MODELS
-from mercer.cli.arguments import Json, Model, fit_options, use_options, with_options
-from mercer.cli.checks import check_fit, check_use
-from mercer.cli.options import FitOptions, UseOptions, parse_seconds
+from mercer.cli.arguments import Axes, Drop, Jobs, Json, Memory, Model, Quiet, fit_options, use_options, with_options
+from mercer.cli.checks import check_fit, check_report, check_use
+from mercer.cli.options import FitOptions, ReportOptions, UseOptions, parse_seconds
 from mercer.cli.outcome import ending
 from mercer.cli.show import Printer
 from mercer.persistence.lead import check_begins
@@ -251,6 +251,37 @@ def evaluate(options: UseOptions) -> None:
 def _begin_use(options: UseOptions) -> None:
     check_use(options)
     Printer(options.quiet, options.json).begin(f"Reading the model {options.model} and the rows of {options.data} ...")
+
+
+@app.command(epilog=_examples("mercer report houses.mercer", "mercer report houses.mercer more.csv --out houses.html"))
+def report(
+    model: Model,
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[DATA]",
+            help="Rows that were not used for the fit, best with the target; by default what the model alone can say.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="The page; by default named after MODEL.", show_default=False),
+    ] = None,
+    drop: Drop = None,
+    axes: Axes = None,
+    memory: Memory = None,
+    n_jobs: Jobs = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Write a report of a model: one page for a browser, without scripts, that loads nothing."""
+    options = ReportOptions(
+        model, data, out or Path(f"{model.stem}.html"), drop or [], axes, memory, n_jobs, quiet, json
+    )
+    check_report(options)
+    Printer(quiet, json).begin(f"Reading the model {model} ...")
+    _work("report_page").report(options)
 
 
 @app.command(epilog=_examples("mercer inspect houses.mercer", "mercer inspect houses.mercer --json"))

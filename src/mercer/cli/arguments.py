@@ -134,6 +134,15 @@ Checkpoint = Annotated[
         help="With --approximation: keep the passes that are done; run again, the same fit goes on from there.",
     ),
 ]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="FILE",
+        show_default=False,
+        help="Also write a report of the fit, one page for a browser; see mercer report.",
+    ),
+]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say how much memory and time the fit would take, and fit nothing.")
 ]
@@ -160,6 +169,7 @@ def fit_options(
     certify: Certify = None,
     checkpoint: Checkpoint = None,
     dry_run: DryRun = False,
+    report: Report = None,
     memory: Memory = None,
     n_jobs: Jobs = None,
     quiet: Quiet = False,
@@ -186,6 +196,7 @@ def fit_options(
         certify=certified_rows(certify),
         checkpoint=checkpoint,
         dry_run=dry_run,
+        report=report,
         memory=memory,
         n_jobs=n_jobs,
         quiet=quiet,

@@ -9,7 +9,7 @@ from typing import Any
 from mercer._errors import ParameterError
 from mercer._registered import MODELS
 from mercer.cli.files import check_output
-from mercer.cli.options import FitOptions, UseOptions, parse_settings
+from mercer.cli.options import FitOptions, ReportOptions, UseOptions, parse_settings
 from mercer.data.sources import check_source
 from mercer.data.words import check_choices, check_task, closest_names
 from mercer.engine.settings import parse_bytes, resolve_jobs
@@ -37,7 +37,14 @@ def check_fit(options: FitOptions) -> None:
         If they are wrong; the message says what to do instead.
     """
     _check_approximation(options)
-    check_output(options.out or default_output(options.data), [options.data])
+    out = options.out or default_output(options.data)
+    check_output(out, [options.data])
+    if options.report is not None:
+        check_output(options.report, [options.data], "--report")
+        if options.report.absolute() == out.absolute():
+            raise ParameterError(
+                f"--report {options.report} is also the model file; choose another name for one of them."
+            )
     if options.model is not None and options.model not in MODELS:
         matches = closest_names(options.model, MODELS, 1)
         offer = f"did you mean {matches[0]}? " if matches else ""
@@ -81,6 +88,7 @@ def _check_approximation(options: FitOptions) -> None:
         "--impute": options.impute is not None,
         "--normalize": options.normalize != "standard",
         "--axes": options.axes is not None,
+        "--report (mercer report MODEL DATA makes one of a part of the rows)": options.report is not None,
         "--text and --tree": bool(options.roles),
     }
     for name, is_given in given.items():
@@ -187,6 +195,25 @@ def check_use(options: UseOptions) -> None:
     check_begins(options.model)
     if not is_several(options.data):
         check_source(options.data)
+
+
+def check_report(options: ReportOptions) -> None:
+    """Raise an error if the options of ``mercer report`` are wrong for any files.
+
+    Raises
+    ------
+    ParameterError, DataError, ModelFileError
+        If they are wrong; the message says what to do instead.
+    """
+    inputs: list[str | Path] = [options.model] if options.data is None else [options.model, options.data]
+    check_output(options.out, inputs)
+    _check_means(options)
+    check_begins(options.model)
+    if options.data is None:
+        return
+    if is_several(options.data):
+        raise ParameterError(f"{options.data} is a pattern of files, and a report is of one; name the one to judge by.")
+    check_source(options.data)
 
 
 def default_output(data: str) -> Path:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from mercer.cli.job import Job
 from mercer.cli.learners import usage
 from mercer.cli.options import FitOptions
-from mercer.cli.scores import Scores
+from mercer.reports.scores import Scores
 
 _METRICS = {"classification": "accuracy", "regression": "r2"}
 _WORDS = {"accuracy": "accuracy", "r2": "R²", "log_loss": "log loss"}

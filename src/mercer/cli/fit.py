@@ -21,9 +21,7 @@ from mercer.cli.hold_out import hold_out
 from mercer.cli.job import Job
 from mercer.cli.learners import choose_model, learner, usage
 from mercer.cli.options import FitOptions, parse_settings
-from mercer.cli.plain_features import features, features_of_columns
 from mercer.cli.report import outcome, plan, process_peak
-from mercer.cli.scores import baseline_scores, scores
 from mercer.cli.show import Printer
 from mercer.cli.size import choose_size
 from mercer.data.raw_table import RawTable
@@ -38,6 +36,8 @@ from mercer.estimators.table import TableModel
 from mercer.estimators.table_kernels import columns_of, default_kernel, place
 from mercer.kernels.convert import NAMES
 from mercer.kernels.parse import parse_kernel
+from mercer.reports.plain_features import features, features_of_columns
+from mercer.reports.scores import baseline_scores, scores
 
 # The least number of rows that max_rows of a learner of tables may be.
 _FEWEST = 10
@@ -49,6 +49,9 @@ def fit(options: FitOptions) -> None:
     """Read, encode, hold out, fit, score, print, and write the model."""
     start_time = time.perf_counter()
     out = options.out or default_output(options.data)
+    page: Any = None if options.report is None else importlib.import_module("mercer.cli.report_page")
+    if page is not None:
+        page.require_packages()
     parameters = _parameters(options)
     printer = Printer(options.quiet, options.json)
     with config(memory=options.memory, n_jobs=options.n_jobs):
@@ -69,6 +72,7 @@ def fit(options: FitOptions) -> None:
             choice = choose(model, job, parameters, options.seed) if found is None else _found(model, found)
             rows = job.sample(job.train, size.most, options.seed)
             seconds, results = _scored(model, job, rows, options)
+            judged = None if page is None else page.held_out(model, job, options.seed)
             if options.refit and len(job.test):
                 rows = job.sample(np.arange(len(job.target.values)), size.most, options.seed)
                 _train(model, job, rows, options)
@@ -83,6 +87,8 @@ def fit(options: FitOptions) -> None:
         report["process_peak_bytes"] = process_peak()
         model.report_ = report
         persistence.save(model, out)
+        if page is not None:
+            page.of_fit(model, job, rows, judged, options)
     printer.fitted({**report, "file": str(out), "file_bytes": out.stat().st_size})
 
 
@@ -224,6 +230,7 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any]) -> J
         model,
         why,
         tuple(kernels),
+        table.locate,
     )
 
 

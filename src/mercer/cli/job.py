@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mercer.data.schema import Schema
+from mercer.data.table import row_place
 from mercer.data.target import Target
 from mercer.kernels import Kernel
 
@@ -18,6 +20,7 @@ class Job:
 
     ``default_kernel`` is the kernel for the roles of the columns if the user names none. ``model`` is the name of the
     learner, and ``why`` says in words why it was chosen. ``kernels`` are those to choose among, with their columns.
+    ``locate`` says where in the file a row is.
     """
 
     columns: Any
@@ -29,6 +32,7 @@ class Job:
     model: str
     why: str
     kernels: tuple[Any, ...] = ()
+    locate: Callable[[int], str] = row_place
 
     def rows(self, positions: np.ndarray) -> Any:
         """Return some rows of the columns."""

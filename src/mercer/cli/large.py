@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer.cli.scores import probability_scores, scores
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.schema import Locate
 from mercer.data.table import row_place
 from mercer.data.target import Target, known_target
 from mercer.estimators.table import TableModel
+from mercer.reports.scores import probability_scores, scores
 
 # A part of a table: a data frame, and its targets.
 Part = tuple[Any, np.ndarray]

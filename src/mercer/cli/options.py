@@ -48,6 +48,7 @@ class FitOptions:
     certify: int | str | None = None
     checkpoint: Path | None = None
     dry_run: bool = False
+    report: Path | None = None
 
 
 EXACT = "exact"
@@ -114,6 +115,21 @@ class UseOptions:
     json: bool = False
     interval: float | None = None
     probabilities: bool = False
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """The options of ``mercer report``."""
+
+    model: Path
+    data: str | None
+    out: Path
+    drop: list[str] = field(default_factory=list)
+    axes: str | None = None
+    memory: str | None = None
+    n_jobs: int | None = None
+    quiet: bool = False
+    json: bool = False
 
 
 def roles_of_columns(**columns: list[str] | None) -> dict[str, str]:

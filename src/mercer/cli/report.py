@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from mercer._registered import command_line_of
+from mercer.cli.command import command_of, name_of
 from mercer.cli.job import Job
 from mercer.cli.learners import usage
 from mercer.cli.options import FitOptions
 from mercer.data.schema import NO_VALUE
 from mercer.estimators.table import TableModel
+from mercer.reports.fingerprint import of_file
 from mercer.solvers.solution import Certificate
 
 
@@ -24,7 +26,9 @@ def plan(job: Job, options: FitOptions) -> dict[str, Any]:
     """Return a description of the data as plain values, stored with the outcome in the model file."""
     schema, use = job.schema, usage(job.model, job.target.task)
     return {
-        "data": options.data if options.data.startswith("sample:") else Path(options.data).name,
+        "data": name_of(options.data),
+        "command": command_of(options),
+        "data_sha256": of_file(Path(options.data)),
         "rows": {"all": len(job.target.values), "fitted": len(job.train), "held_out": len(job.test)},
         "refitted": options.refit and len(job.test) > 0,
         "columns": schema.describe(),

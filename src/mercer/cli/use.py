@@ -61,10 +61,10 @@ def predict(options: UseOptions) -> None:
         _predict_in_blocks(options, model, printer)
         return
     with config(memory=options.memory, n_jobs=options.n_jobs):
-        table = _read(options, model)
+        table = read_rows(options, model)
         _check_uncertainty(options, model)
         predicted = _predicted(table, model, printer)
-        more = _uncertainty(_columns(table, model), model, options, table.source, table.locate)
+        more = _uncertainty(columns_of(table, model), model, options, table.source, table.locate)
     frame = optional("pandas", "writing predictions").DataFrame({model.target: predicted, **more})
     if options.out is not None:
         write_atomically(options.out, lambda draft: writer(frame, draft))
@@ -125,14 +125,11 @@ def evaluate(options: UseOptions) -> None:
 def _evaluated(options: UseOptions, model: TableModel, printer: Printer) -> tuple[Predicted, str, str]:
     """Predictions for a table that is read whole, its name, and the name of the target in it."""
     task = model.report_["task"]
-    table = _read(options, model)
-    target = model.target
-    if not table.has(target) and table.is_sparse and table.default_target is not None:
-        # The label of a libsvm file has no name of its own.
-        target = table.default_target
+    table = read_rows(options, model)
+    target = target_in(table, model)
     _, values, _ = table.split(target)
     y = known_target(values, target, task, model.report_["classes"], table.locate)
-    columns = _columns(table, model)
+    columns = columns_of(table, model)
     printer.begin(_words(columns, model))
     with printer.progress("predict"):
         found = Predicted.of(model, [(columns, y)], table.source, table.locate)
@@ -148,13 +145,22 @@ def _writer(out: Path | None) -> Callable[[Any, Path], None]:
     return _WRITERS[suffix]
 
 
-def _read(options: UseOptions, model: TableModel) -> Table:
+def read_rows(options: UseOptions, model: TableModel) -> Table:
+    """Return the table of a command, read as the model reads its columns."""
     verbatim = [name for name, role in model.schema_.roles.items() if role in VERBATIM]
     return read_table(options.data, verbatim, options.axes).drop(options.drop)
 
 
+def target_in(table: Table, model: TableModel) -> str:
+    """Return the name of the target of a model in a table."""
+    if not table.has(model.target) and table.is_sparse and table.default_target is not None:
+        # The label of a libsvm file has no name of its own.
+        return table.default_target
+    return model.target
+
+
 def _predicted(table: Table, model: TableModel, printer: Printer) -> np.ndarray:
-    columns = _columns(table, model)
+    columns = columns_of(table, model)
     printer.begin(_words(columns, model))
     with printer.progress("predict"):
         predicted: np.ndarray = model.predict(columns, source=table.source, locate=table.locate)
@@ -212,8 +218,14 @@ def _percentages(levels: Sequence[float]) -> list[str]:
     return short if len(set(short)) == len(levels) else [f"{100 * level:.15g}%" for level in levels]
 
 
-def _columns(table: Table, model: TableModel) -> Any:
-    """The columns to predict from: without the target, should the table hold it."""
+def columns_of(table: Table, model: TableModel) -> Any:
+    """Return the columns to predict from: without the target, should the table hold it.
+
+    Raises
+    ------
+    DataError
+        If the table holds only the target.
+    """
     if table.is_sparse or model.target not in table.names:
         return table.columns
     if table.columns.shape[1] == 1:

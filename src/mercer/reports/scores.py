@@ -61,20 +61,26 @@ def baseline_scores(
     task: str, X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray, what: str = ""
 ) -> dict[str, Scores]:
     """Return the scores of a linear model, if the rows have numeric features, and of a constant prediction."""
-    rivals: dict[str, Any]
-    if task == "classification":
-        rivals = {
-            f"logistic regression{what}": LogisticRegression(max_iter=1000),
-            "most frequent class": DummyClassifier(strategy="most_frequent"),
-        }
-    else:
-        rivals = {f"linear (ridge) regression{what}": Ridge(), "mean of the target": DummyRegressor()}
-    if X.shape[1] == 0:
-        rivals = dict(list(rivals.items())[1:])
     results = {}
-    for name, rival in rivals.items():
+    for name, rival in rivals(task, X.shape[1], what).items():
         with warnings.catch_warnings():
             # The rival is a yardstick; where it stopped short of its optimum its score still is one.
             warnings.simplefilter("ignore", ConvergenceWarning)
             results[name] = scores(task, y_test, rival.fit(X, y).predict(X_test))
     return results
+
+
+def rivals(task: str, n_features: int, what: str = "") -> dict[str, Any]:
+    """Return a linear model, if there are features, and a constant one, by their names.
+
+    >>> list(rivals("regression", 0))
+    ['mean of the target']
+    """
+    linear: dict[str, Any]
+    constant: dict[str, Any]
+    if task == "classification":
+        linear = {f"logistic regression{what}": LogisticRegression(max_iter=1000)}
+        constant = {"most frequent class": DummyClassifier(strategy="most_frequent")}
+    else:
+        linear, constant = {f"linear (ridge) regression{what}": Ridge()}, {"mean of the target": DummyRegressor()}
+    return {**linear, **constant} if n_features else constant

@@ -1,0 +1,174 @@
+"""The parts of a report, as plain values: sections of sentences, facts, tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from mercer._optional import optional
+from mercer.engine.drafts import written_in_one_stroke
+from mercer.reports.render import page
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of values under heads.
+
+    Parameters
+    ----------
+    title : str
+    heads : tuple of str
+    rows : tuple of tuples
+        Numbers and text as they are, None for what is not known.
+    is_long : bool, default=False
+        Whether the page folds it away.
+    """
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    is_long: bool = False
+
+    @classmethod
+    def of(cls, title: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], *, is_long: bool = False) -> Table:
+        """Return a table of any sequences."""
+        return cls(title, tuple(heads), tuple(map(tuple, rows)), is_long)
+
+    def column(self, head: str) -> list[Any]:
+        """Return the values under a head.
+
+        >>> Table("Scores", ("model", "accuracy"), (("SVC", 0.9), ("dummy", 0.5))).column("accuracy")
+        [0.9, 0.5]
+        """
+        place = self.heads.index(head)
+        return [row[place] for row in self.rows]
+
+    def frame(self) -> Any:
+        """Return the table as a pandas DataFrame."""
+        return optional("pandas", "Table.frame").DataFrame(list(self.rows), columns=list(self.heads))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture with its numbers.
+
+    Parameters
+    ----------
+    title : str
+    svg : str
+        The picture, as an element to put into a page.
+    words : str
+        What it shows, for people who do not see it.
+    table : Table
+        Its numbers, or as many as are worth reading.
+    """
+
+    title: str
+    svg: str
+    words: str
+    table: Table
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of a report.
+
+    Parameters
+    ----------
+    name : str
+        By which it is found: ``report["scores"]``.
+    title : str
+    text : tuple of str
+        Paragraphs.
+    facts : tuple of (str, value)
+    tables : tuple of Table
+    figures : tuple of Figure
+    """
+
+    name: str
+    title: str
+    text: tuple[str, ...] = ()
+    facts: tuple[tuple[str, Any], ...] = ()
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
+
+    def fact(self, name: str) -> Any:
+        """Return the value of a fact.
+
+        >>> Section("data", "Data", facts=(("rows", 3),)).fact("rows")
+        3
+        """
+        return dict(self.facts)[name]
+
+    def table(self, title: str) -> Table:
+        """Return the table, also that of a figure, whose title begins so."""
+        tables = [*self.tables, *(figure.table for figure in self.figures)]
+        return next(table for table in tables if table.title.startswith(title))
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report of a fitted model; see :func:`mercer.report`. It shows itself in a notebook.
+
+    Parameters
+    ----------
+    title : str
+    verdict : tuple of str
+        Three sentences: how good the predictions are, how good the solution is, and what to do.
+    sections : tuple of Section
+    """
+
+    title: str
+    verdict: tuple[str, ...]
+    sections: tuple[Section, ...]
+
+    def __getitem__(self, name: str) -> Section:
+        """Return the section of this name."""
+        for section in self.sections:
+            if section.name == name:
+                return section
+        raise KeyError(f"the report has no section {name!r}; it has {', '.join(s.name for s in self.sections)}")
+
+    def __contains__(self, name: object) -> bool:
+        return any(section.name == name for section in self.sections)
+
+    def to_html(self) -> str:
+        """Return the report as one page without scripts, which loads nothing.
+
+        Raises
+        ------
+        MissingDependencyError
+            If jinja2 is not installed.
+        """
+        return page(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page to a file, in one step, and return its path.
+
+        Parameters
+        ----------
+        path : str or Path
+            Such as ``"report.html"``.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        target, text = Path(path), self.to_html()
+        with written_in_one_stroke(target) as (file, _):
+            file.write(text.encode("utf-8"))
+        return target
+
+    def _repr_html_(self) -> str:
+        # A frame, so that neither the styles of the page nor those of the notebook reach the other.
+        return (
+            f'<iframe sandbox title="{escape(self.title)}" srcdoc="{escape(self.to_html())}" '
+            'style="width: 100%; height: 40rem; border: 1px solid #7f7f7f"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return "\n".join([self.title, *self.verdict])

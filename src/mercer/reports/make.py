@@ -1,0 +1,121 @@
+"""The report of a fitted model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mercer._errors import DataError
+from mercer._types import RowsLike
+from mercer.reports import sections
+from mercer.reports.baselines import baselines
+from mercer.reports.document import Report
+from mercer.reports.fingerprint import of_rows
+from mercer.reports.judged import Judged
+from mercer.reports.material import Material
+from mercer.reports.subject import Subject
+from mercer.reports.verdict import verdict
+
+
+def report(
+    model: Any,
+    X: RowsLike | None = None,
+    y: ArrayLike | None = None,
+    *,
+    X_train: RowsLike | None = None,
+    y_train: ArrayLike | None = None,
+    random_state: int = 0,
+) -> Report:
+    """Report on a fitted model: how well it predicts, how good the solution is, and how to make it again.
+
+    The report is a value: ``report["scores"]`` is a section with numbers, ``report.save("report.html")`` writes one
+    page without scripts that loads nothing, and a notebook shows it.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted; also a search or a pipeline, or what :func:`mercer.load` reads from a file of ``mercer fit``.
+    X : array-like of shape (n, d), data frame or other rows, optional
+        Rows on which the model is judged, best those that were held out from the fit. For rows of the fit, the report
+        says that scores flatter the model.
+    y : array-like of shape (n,), optional
+        Their targets. Without them there are no scores.
+    X_train, y_train : as X and y, optional
+        The rows of the fit, from which a constant and a linear model learn. Without them these learn from X and y, each
+        fifth from the other four.
+    random_state : int, default=0
+        Seed of samples and folds.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    DataError
+        If there are no rows, targets are missing or unknown to the model, or only one of ``X_train`` and ``y_train`` is
+        given.
+    ParameterError
+        If the model is not a fitted estimator.
+    sklearn.exceptions.NotFittedError
+        If it is not fitted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mercer
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "different")
+    >>> model = mercer.SVC(C=10.0).fit(X[:100], y[:100])
+    >>> report = mercer.report(model, X[100:], y[100:], X_train=X[:100], y_train=y[:100])
+    >>> report["scores"].table("Scores").column("accuracy")
+    [0.96, 0.44, 0.58]
+    """
+    subject = Subject.of(model)
+    if (X_train is None) != (y_train is None):
+        raise DataError("X_train and y_train belong together; pass both, or neither.")
+    if X is None and y is not None:
+        raise DataError("y are the targets of the rows X; pass X, too.")
+    train = None if X_train is None else (X_train, np.asarray(y_train))
+    judged = None if X is None or y is None else Judged.of(subject, X, y, _kind(subject, X, train is not None))
+    return compose(
+        Material(
+            subject,
+            random_state,
+            X,
+            judged,
+            train,
+            None if judged is None else baselines(subject, judged, X, train, random_state),
+            steps=_steps(subject, X, y, train),
+            target=str(getattr(y, "name", None) or "y"),
+        )
+    )
+
+
+def compose(material: Material) -> Report:
+    """Return the report of what was gathered."""
+    parts = [
+        sections.data(material),
+        sections.scores(material),
+        sections.certificate(material),
+        sections.reproduce(material),
+    ]
+    title = f"{material.subject.name}: {material.target}"
+    return Report(title, verdict(material), tuple(part for part in parts if part is not None))
+
+
+def _kind(subject: Subject, X: Any, has_train: bool) -> str:
+    if subject.are_of_the_fit(subject.checked(X)):
+        return "fit"
+    return "held out" if has_train else "new"
+
+
+def _steps(subject: Subject, X: Any, y: Any, train: Any) -> tuple[tuple[str, str], ...]:
+    steps = [("model", repr(subject.model))]
+    if X is not None:
+        steps.append(("SHA-256 of the judged rows", of_rows(X, y)))
+    if train is not None:
+        steps.append(("SHA-256 of the training rows", of_rows(*train)))
+    return tuple(steps)

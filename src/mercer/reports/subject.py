@@ -1,0 +1,170 @@
+"""The model of a report: the learner inside it, the rows as the learner gets them, and those that it keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import is_classifier, is_regressor
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._errors import ParameterError
+from mercer.data.columns import MixedRows
+from mercer.data.objects import Objects
+from mercer.estimators.shared.base import KernelEstimator
+from mercer.estimators.table import TableModel
+
+_KEPT = ("X_fit_", "X_train_", "support_vectors_")
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A fitted model of any depth: searches and pipelines of estimators, and models of tables from the command line.
+
+    Parameters
+    ----------
+    model : estimator
+        It is fitted.
+
+    Examples
+    --------
+    >>> from mercer import SVC
+    >>> Subject.of(SVC().fit([[0.0], [1.0]], [0, 1])).name
+    'SVC'
+    """
+
+    model: Any
+
+    @classmethod
+    def of(cls, model: Any) -> Subject:
+        """Return the subject for a fitted model.
+
+        Raises
+        ------
+        ParameterError
+            If it is a class, or no estimator.
+        sklearn.exceptions.NotFittedError
+            If it is not fitted.
+        """
+        if isinstance(model, type) or not hasattr(model, "fit"):
+            raise ParameterError(f"model must be a fitted estimator, but is {model!r}.")
+        check_is_fitted(model)
+        return cls(model)
+
+    @cached_property
+    def search(self) -> Any:
+        """The search that chose the learner, or None."""
+        return next((layer for layer in self._layers if hasattr(layer, "best_estimator_")), None)
+
+    @cached_property
+    def learner(self) -> Any:
+        """The learner inside everything else."""
+        return self._layers[-1]
+
+    @property
+    def name(self) -> str:
+        """The name of the learner's class."""
+        return type(self.learner).__name__
+
+    @property
+    def task(self) -> str | None:
+        """``"classification"`` or ``"regression"``; None for what predicts no target."""
+        return "classification" if is_classifier(self.learner) else "regression" if is_regressor(self.learner) else None
+
+    @property
+    def kernel(self) -> Any:
+        """The fitted kernel, with the names of columns where they are known; None for a matrix that was given."""
+        return getattr(self.model if isinstance(self.model, TableModel) else self.learner, "kernel_", None)
+
+    @property
+    def is_tabular(self) -> bool:
+        """Whether the learner reads data frames itself."""
+        return hasattr(self.learner, "encoder_")
+
+    @property
+    def is_precomputed(self) -> bool:
+        """Whether rows are rows of a kernel matrix."""
+        kernel = getattr(self.learner, "kernel", None)
+        return isinstance(kernel, str) and kernel == "precomputed"
+
+    def seen(self, X: Any) -> Any:
+        """Return rows as the learner gets them from what is around it."""
+        for layer in self._layers[:-1]:
+            if isinstance(layer, TableModel):
+                X = layer.encoder_.transform(X)
+            elif hasattr(layer, "steps") and len(layer.steps) > 1:
+                X = layer[:-1].transform(X)
+        return X
+
+    def checked(self, X: Any) -> Any:
+        """Return rows as the kernel gets them: numbers, a CSR matrix or a container of objects."""
+        seen = self.seen(X)
+        if self.is_tabular:
+            return np.asarray(self.learner.encoder_.transform(seen), dtype=np.float64)
+        return self.learner.checked_rows(seen) if isinstance(self.learner, KernelEstimator) else seen
+
+    @property
+    def kept(self) -> Any:
+        """The rows that the learner keeps, as the kernel gets them, or None."""
+        holder = getattr(self.learner, "model_", self.learner)
+        if self.is_precomputed:
+            return None
+        for name in _KEPT:
+            rows = getattr(holder, name, None)
+            if rows is not None and rows.shape[0]:
+                return rows
+        return None
+
+    def are_of_the_fit(self, checked: Any) -> bool:
+        """Whether checked rows are those to which the learner was fitted, judged by the rows that it keeps."""
+        kept, support = self.kept, getattr(self.learner, "support_", None)
+        if support is None:
+            support = getattr(self.learner, "landmark_indices_", None)
+        if kept is None or self.is_tabular:
+            return False
+        n = checked.shape[0]
+        if support is None:
+            return n == kept.shape[0] and same_rows(checked, kept)
+        shape = getattr(self.learner, "shape_fit_", (n,))
+        if shape[0] != n or len(support) != kept.shape[0] or (len(support) and int(max(support)) >= n):
+            return False
+        return same_rows(checked[support], kept)
+
+    @cached_property
+    def _layers(self) -> list[Any]:
+        layers = [self.model]
+        while True:
+            inner = self._inside(layers[-1])
+            if inner is None:
+                return layers
+            layers.append(inner)
+
+    @staticmethod
+    def _inside(layer: Any) -> Any:
+        if isinstance(layer, TableModel):
+            return layer.estimator_
+        if hasattr(layer, "best_estimator_"):
+            return layer.best_estimator_
+        return layer.steps[-1][1] if hasattr(layer, "steps") else None
+
+
+def same_rows(one: Any, other: Any) -> bool:
+    """Whether two sets of rows are the same, up to single precision.
+
+    >>> same_rows(np.eye(2), np.eye(2, dtype=np.float32)), same_rows(np.eye(2), np.eye(3))
+    (True, False)
+    """
+    if tuple(one.shape) != tuple(other.shape):
+        return False
+    if isinstance(one, (Objects, MixedRows)) or isinstance(other, (Objects, MixedRows)):
+        return type(one) is type(other) and bool(np.all(one.same(other)))
+    if sp.issparse(one) or sp.issparse(other):
+        apart = abs(sp.csr_matrix(one, dtype=np.float64) - sp.csr_matrix(other, dtype=np.float64))
+        return (
+            float(apart.max()) <= 1e-6 * float(max(1e-300, abs(sp.csr_matrix(other)).max())) if one.shape[0] else True
+        )
+    left, right = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
+    return bool(np.allclose(left, right, rtol=1e-6, atol=1e-6 * float(np.abs(right).max(initial=0.0))))

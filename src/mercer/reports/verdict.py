@@ -1,0 +1,142 @@
+"""The three sentences at the top: how good the predictions are, how good the solution is, and what to do."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mercer.data.words import counted
+from mercer.reports.baselines import Baseline
+from mercer.reports.judged import Judged
+from mercer.reports.material import WORDS_OF_KIND, Material
+from mercer.solvers.solution import Certificate, Status
+
+# A difference of fewer standard errors than this is not called one.
+_CLEAR = 2.0
+# A relative gap up to this needs no attention.
+_SMALL_GAP = 0.01
+_EARLY = (Status.iteration_limit, Status.stalled, Status.interrupted)
+
+
+def verdict(material: Material, far: float | None = None) -> tuple[str, str, str]:
+    """Return the sentences.
+
+    Parameters
+    ----------
+    material : Material
+    far : float, optional
+        The share of the judged rows that are farther from the training rows than 95 % of these from each other.
+    """
+    return _quality(material), _solution(material), _advice(material, far)
+
+
+def margin(judged: Judged, baseline: Baseline) -> float:
+    """Return by how many standard errors the mean loss of the model is below that of a simple one.
+
+    Parameters
+    ----------
+    judged : Judged
+    baseline : Baseline
+        Its losses, on the same rows.
+    """
+    difference = baseline.losses - judged.losses
+    mean = float(difference.mean())
+    if len(difference) < 2 or not math.isfinite(mean):
+        return 0.0
+    error = float(difference.std(ddof=1)) / math.sqrt(len(difference))
+    return mean / error if error > 0 else math.copysign(math.inf, mean) if mean else 0.0
+
+
+def _quality(material: Material) -> str:
+    subject, judged = material.subject, material.judged
+    if judged is None:
+        return _recorded(material)
+    rows = f"{counted(judged.n, 'row')} {WORDS_OF_KIND[judged.kind]}"
+    if not judged.is_finite:
+        bad = int((~np.isfinite(judged.predicted.reshape(judged.n, -1)).all(axis=1)).sum())
+        return f"{subject.name} predicts NaN or infinity for {bad} of {rows}: it cannot be used as it is."
+    found = judged.scores()
+    if judged.task == "classification":
+        own = f"{subject.name} predicts the class of {found['accuracy']:.1%} of {rows} correctly"
+    else:
+        known = "" if math.isnan(found["r2"]) else f" (R² {found['r2']:.3g})"
+        own = f"The root mean squared error of {subject.name} is {found['rmse']:.4g}{known} on {rows}"
+    return f"{own}{_compared(material, judged)}."
+
+
+def _compared(material: Material, judged: Judged) -> str:
+    models = material.baselines.models if material.baselines is not None else ()
+    if not models:
+        return ""
+    best = min(models, key=lambda model: float(model.losses.mean()))
+    found = best.scores
+    score = f"{found['accuracy']:.1%}" if judged.task == "classification" else f"{found['rmse']:.4g}"
+    by = margin(judged, best)
+    if abs(by) <= _CLEAR:
+        how = "which is not distinguishable from"
+    else:
+        size = "" if math.isinf(by) else f", by {abs(by):.1f} standard errors,"
+        how = f"which is {'better' if by > 0 else 'worse'}{size} than"
+    return f", {how} the {_with_article(best.name)} ({score})"
+
+
+def _with_article(name: str) -> str:
+    return name if name.startswith(("most", "mean")) else f"simple {name}"
+
+
+def _recorded(material: Material) -> str:
+    """The score that the model file has, where no rows were given."""
+    record = material.record
+    if record is None or not record.get("scores"):
+        return f"How well this {material.subject.name} predicts is not known here: no rows with targets were given."
+    (name, own), *others = record["scores"].items()
+    metric = next(iter(own))
+    rest = ", ".join(f"the {_with_article(other)} {values.get(metric, math.nan):.3g}" for other, values in others)
+    words = {"r2": "R²"}.get(metric, metric)
+    rows = counted(record["rows"]["held_out"], "row")
+    return (
+        f"On {rows} held out by mercer fit, {name} has {words} {own[metric]:.3g}; {rest}."
+        if rest
+        else (f"On {rows} held out by mercer fit, {name} has {words} {own[metric]:.3g}.")
+    )
+
+
+def certificate_of(material: Material) -> Certificate | None:
+    """Return the certificate of the learner, if it has one."""
+    found = getattr(material.subject.learner, "certificate_", None)
+    return found if isinstance(found, Certificate) else None
+
+
+def _solution(material: Material) -> str:
+    certificate = certificate_of(material)
+    if certificate is None:
+        return f"{material.subject.name} has no certificate: it solves no problem whose optimum could be bounded."
+    if not certificate.convex or certificate.status is Status.stationary:
+        return "The kernel is indefinite: the fit is a stationary point, and nothing bounds its distance to the best."
+    if not math.isfinite(certificate.gap):
+        return f"The certificate does not bound what could still be gained; the fit ended as {certificate.status.name}."
+    share = f"at most {100 * max(certificate.relative_gap, 0.0):.2g} % of the objective could still be gained"
+    if certificate.status in (Status.converged, Status.direct, Status.given):
+        return f"The fit is certified: {share}."
+    words = certificate.status.value.split(". ")[0].rstrip(".")
+    name = certificate.status.name.replace("_", " ")
+    return f"The fit ended early ({name}), and {share}: {words[0].lower()}{words[1:]}."
+
+
+def _advice(material: Material, far: float | None) -> str:
+    judged, certificate = material.judged, certificate_of(material)
+    if judged is not None and not judged.is_finite:
+        return "Fit the model again, on scaled columns and finite values."
+    if certificate is not None and certificate.status in _EARLY and not certificate.relative_gap <= _SMALL_GAP:
+        return "Fit it again with a higher max_iter, a larger tol or scaled columns before relying on it."
+    if judged is None:
+        return "Give the report rows with targets that were not used for the fit, to learn how good it is today."
+    if judged.kind == "fit":
+        return "The scores flatter the model, which has seen these rows: judge it on others before relying on it."
+    models = material.baselines.models if material.baselines is not None else ()
+    if models and margin(judged, min(models, key=lambda model: float(model.losses.mean()))) <= _CLEAR:
+        return "Prefer the simpler model, or search for other parameters of this one (mercer tune, KernelSearchCV)."
+    if far is not None and far > 0.2:
+        return f"Be careful with {far:.0%} of these rows, which are far from all training rows: there it extrapolates."
+    return "Nothing found here speaks against using it on rows like these."

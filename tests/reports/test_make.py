@@ -1,0 +1,152 @@
+"""Reports of fitted models: their numbers, without the page."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import mercer
+from mercer._errors import DataError, ParameterError
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(160, 2))
+LABELS = np.where(X[:, 0] * X[:, 1] > 0, "same", "different")
+SVC = mercer.SVC(C=10.0).fit(X[:100], LABELS[:100])
+
+
+def test_scores_are_those_of_the_models() -> None:
+    report = mercer.report(SVC, X[100:], LABELS[100:], X_train=X[:100], y_train=LABELS[:100])
+    table = report["scores"].table("Scores")
+    assert table.column("model") == ["SVC", "logistic regression", "most frequent class"]
+    linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(X[:100], LABELS[:100])
+    expected = [np.mean(model.predict(X[100:]) == LABELS[100:]) for model in (SVC, linear)]
+    np.testing.assert_allclose(table.column("accuracy")[:2], expected)
+    wrong = SVC.predict(X[100:]) != LABELS[100:]
+    difference = (linear.predict(X[100:]) != LABELS[100:]).astype(float) - wrong
+    by = difference.mean() / (difference.std(ddof=1) / np.sqrt(60))
+    assert table.column("standard errors below")[1] == pytest.approx(by)
+    assert report.verdict[0].startswith(f"SVC predicts the class of {expected[0]:.1%} of 60 rows held out from the fit")
+
+
+def test_rows_of_the_fit_are_recognised() -> None:
+    report = mercer.report(SVC, X[:100], LABELS[:100])
+    assert "of its own fit" in report.verdict[0] and "flatter" in report.verdict[2]
+    moved = X[:100].copy()
+    moved[SVC.support_[0]] += 0.1
+    assert "given to the report" in mercer.report(SVC, moved, LABELS[:100]).verdict[0]
+    ridge = mercer.KernelRidge().fit(X, X[:, 0])
+    assert "of its own fit" in mercer.report(ridge, X, X[:, 0]).verdict[0]
+    assert "of its own fit" not in mercer.report(ridge, X[::-1], X[::-1, 0]).verdict[0]
+
+
+def test_a_model_alone() -> None:
+    report = mercer.report(SVC)
+    assert "scores" not in report and "not known" in report.verdict[0]
+    assert report["certificate"].fact("gap") == SVC.certificate_.gap
+    assert "X_train" not in repr(mercer.report(SVC, X[:5]))
+
+
+def test_the_certificate_is_in_the_verdict() -> None:
+    early = mercer.SVC(C=1e3, max_iter=2)
+    with pytest.warns(UserWarning, match="max_iter"):
+        early.fit(X[:100], LABELS[:100])
+    report = mercer.report(early, X[100:], LABELS[100:])
+    assert "ended early" in report.verdict[1] and "max_iter" in report.verdict[2]
+    assert "certified" in mercer.report(SVC).verdict[1]
+
+
+def test_a_model_that_is_no_better_is_said_to_be() -> None:
+    y = np.random.default_rng(1).normal(size=160)
+    report = mercer.report(mercer.KernelRidge(alpha=1e-3).fit(X[:100], y[:100]), X[100:], y[100:])
+    assert "simpler" in report.verdict[2]
+    assert report["scores"].table("Scores").column("model")[1:] == ["linear (ridge) regression", "mean of the target"]
+
+
+def test_predictions_that_are_not_finite() -> None:
+    ridge = mercer.KernelRidge().fit(X, X[:, 0])
+    ridge.dual_coef_ = np.full_like(ridge.dual_coef_, np.nan)
+    report = mercer.report(ridge, X[:50], X[:50, 0])
+    assert report.verdict[0].startswith("KernelRidge predicts NaN or infinity for 50 of 50 rows")
+    assert np.isnan(report["scores"].table("Scores").column("RMSE")[0])
+    assert "–" in report.to_html()
+
+
+def test_one_row_and_one_class() -> None:
+    report = mercer.report(SVC, X[100:101], LABELS[100:101])
+    assert report["scores"].table("Scores").column("model") == ["SVC"]
+    assert any("too few" in line for line in report["scores"].text)
+    same = LABELS == "same"
+    one = mercer.report(SVC, X[same], LABELS[same])["scores"].table("Scores")
+    assert one.column("accuracy")[1:] == [1.0, 1.0]
+
+
+def test_several_targets() -> None:
+    Y = np.column_stack([X[:, 0], X[:, 1] ** 2 - 1.0])
+    report = mercer.report(mercer.KernelRidge(kernel="poly", degree=2).fit(X[:100], Y[:100]), X[100:], Y[100:])
+    assert report["scores"].table("Scores").column("R²")[0] > report["scores"].table("Scores").column("R²")[2]
+
+
+def test_frames_pipelines_searches_and_tables() -> None:
+    iris = load_iris(as_frame=True)
+    search = mercer.GridSearchCV(make_pipeline(StandardScaler(), mercer.SVC()), {"svc__C": [1.0, 10.0]}, cv=3)
+    report = mercer.report(search.fit(iris.data, iris.target), iris.data, iris.target)
+    assert report.title == "SVC: target" and "of its own fit" in report.verdict[0]
+    assert "sepal length (cm)" in report["data"].fact("names")
+    frame = pd.DataFrame({"size": X[:, 0], "town": np.where(X[:, 1] > 0, "Ulm", "Zug")})
+    tabular = mercer.TabularClassifier().fit(frame[:100], frame["town"][:100])
+    table = mercer.report(tabular, frame[100:], frame["town"][100:])["scores"].table("Scores")
+    assert table.column("accuracy")[:2] == [1.0, 1.0]
+
+
+def test_strings_and_matrices() -> None:
+    texts = ["a cat sat", "dogs run far", "the cat sits", "a dog ran", "cats", "dogs"] * 4
+    animals = np.array(["cat", "dog"] * 12)
+    model = mercer.SVC(kernel=mercer.kernels.Spectrum(2)).fit(texts, animals)
+    report = mercer.report(model, texts, animals)
+    assert "logistic regression on counts of words" in report["scores"].table("Scores").column("model")
+    K = X @ X.T
+    given = mercer.KernelRidge(kernel="precomputed").fit(K[:100, :100], X[:100, 0])
+    table = mercer.report(given, K[100:, :100], X[100:, 0])["scores"].table("Scores")
+    assert table.column("model") == ["KernelRidge", "mean of the target"]
+
+
+def test_without_a_target() -> None:
+    report = mercer.report(mercer.KernelPCA(2).fit(X), X)
+    assert "scores" not in report and report["data"].fact("rows are") == "2 columns"
+
+
+def test_the_same_report_twice_is_the_same() -> None:
+    made = [mercer.report(SVC, X[100:], LABELS[100:]).to_html() for _ in range(2)]
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((X, LABELS[:5]), {}, "one entry for each of the 160 rows"),
+        ((X[:2], ["same", None]), {}, "NaN or None in 1 places"),
+        ((X[:2], ["same", "other"]), {}, "not among the classes of the fit: other"),
+        ((X[:2], ["same", "same"]), {"X_train": X}, "belong together"),
+        ((None, LABELS), {}, "pass X, too"),
+    ],
+)
+def test_data_that_cannot_be_used(arguments, options, message) -> None:
+    with pytest.raises(DataError, match=message):
+        mercer.report(SVC, *arguments, **options)
+
+
+def test_a_wrong_kind_of_data_and_of_model() -> None:
+    with pytest.raises(ValueError, match="string"):
+        mercer.report(SVC, [["a", "b"], ["c", "d"]], ["same", "same"])
+    with pytest.raises(DataError, match="missing or infinite in 1 rows, first in row 1"):
+        mercer.report(mercer.KernelRidge().fit(X, X[:, 0]), X[:2], [1.0, np.nan])
+    with pytest.raises(ParameterError, match="fitted estimator"):
+        mercer.report(mercer.SVC)
+    with pytest.raises(NotFittedError):
+        mercer.report(mercer.SVC())
