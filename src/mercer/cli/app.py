@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from mercer._registered import MODELS
-from mercer.cli.arguments import Axes, Drop, Jobs, Json, Memory, Model, Quiet, fit_options, use_options, with_options
+from mercer.cli.arguments import Drop, Json, Model, fit_options, means_options, use_options, with_options
 from mercer.cli.checks import check_fit, check_report, check_use
 from mercer.cli.options import FitOptions, ReportOptions, UseOptions, parse_seconds
 from mercer.cli.outcome import ending
@@ -254,12 +254,14 @@ def _begin_use(options: UseOptions) -> None:
 
 
 @app.command(epilog=_examples("mercer report houses.mercer", "mercer report houses.mercer more.csv --out houses.html"))
+@with_options(means_options, before="axes")
 def report(
+    means: dict[str, Any],
     model: Model,
     data: Annotated[
         str | None,
         typer.Argument(
-            metavar="[DATA]",
+            metavar="DATA",
             help="Rows that were not used for the fit, best with the target; by default what the model alone can say.",
             show_default=False,
         ),
@@ -269,18 +271,11 @@ def report(
         typer.Option("--out", "-o", metavar="FILE", help="The page; by default named after MODEL.", show_default=False),
     ] = None,
     drop: Drop = None,
-    axes: Axes = None,
-    memory: Memory = None,
-    n_jobs: Jobs = None,
-    quiet: Quiet = False,
-    json: Json = False,
 ) -> None:
     """Write a report of a model: one page for a browser, without scripts, that loads nothing."""
-    options = ReportOptions(
-        model, data, out or Path(f"{model.stem}.html"), drop or [], axes, memory, n_jobs, quiet, json
-    )
+    options = ReportOptions(model, data, out or Path(f"{model.stem}.html"), drop or [], **means)
     check_report(options)
-    Printer(quiet, json).begin(f"Reading the model {model} ...")
+    Printer(options.quiet, options.json).begin(f"Reading the model {model} ...")
     _work("report_page").report(options)
 
 

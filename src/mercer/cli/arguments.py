@@ -218,6 +218,13 @@ def use_options(
     return UseOptions(model, data, drop or [], axes, memory=memory, n_jobs=n_jobs, quiet=quiet, json=json)
 
 
+def means_options(
+    axes: Axes = None, memory: Memory = None, n_jobs: Jobs = None, quiet: Quiet = False, json: Json = False
+) -> dict[str, Any]:
+    """Return the options of ``mercer report`` that say how the work is done."""
+    return {"axes": axes, "memory": memory, "n_jobs": n_jobs, "quiet": quiet, "json": json}
+
+
 def with_options(options: Callable[..., Any], before: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the parameters of a function beside its own; its first parameter is what the function returns.
 
