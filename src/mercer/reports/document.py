@@ -10,7 +10,7 @@ from typing import Any
 
 from mercer._optional import optional
 from mercer.engine.drafts import written_in_one_stroke
-from mercer.reports.render import page
+from mercer.reports.render import is_number, page
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,10 @@ class Table:
         """
         place = self.heads.index(head)
         return [row[place] for row in self.rows]
+
+    def is_numeric(self, place: int) -> bool:
+        """Whether a column holds numbers, which stand to the right."""
+        return any(is_number(row[place]) for row in self.rows)
 
     def frame(self) -> Any:
         """Return the table as a pandas DataFrame."""

@@ -11,10 +11,15 @@ from mercer._errors import DataError
 from mercer._types import RowsLike
 from mercer.reports import sections
 from mercer.reports.baselines import baselines
+from mercer.reports.distance import measured, section
 from mercer.reports.document import Report
+from mercer.reports.errors import errors
 from mercer.reports.fingerprint import of_rows
+from mercer.reports.geometry import geometry
+from mercer.reports.influence import influence, relevance
 from mercer.reports.judged import Judged
 from mercer.reports.material import Material
+from mercer.reports.searched import searched
 from mercer.reports.subject import Subject
 from mercer.reports.verdict import verdict
 
@@ -96,14 +101,25 @@ def report(
 
 def compose(material: Material) -> Report:
     """Return the report of what was gathered."""
+    found = measured(material)
     parts = [
         sections.data(material),
         sections.scores(material),
+        errors(material),
         sections.certificate(material),
+        geometry(material),
+        influence(material),
+        relevance(material),
+        searched(material),
+        section(material, found),
         sections.reproduce(material),
     ]
     title = f"{material.subject.name}: {material.target}"
-    return Report(title, verdict(material), tuple(part for part in parts if part is not None))
+    return Report(
+        title,
+        verdict(material, None if found is None else found.share),
+        tuple(part for part in parts if part is not None),
+    )
 
 
 def _kind(subject: Subject, X: Any, has_train: bool) -> str:

@@ -37,7 +37,7 @@ def _template() -> Any:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"value": value, "number": is_number}
+    environment.filters["value"] = value
     styles = files("mercer.reports").joinpath("templates", "report.css").read_text(encoding="utf-8")
     environment.globals["styles"] = styles
     return environment.get_template("report.html")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._types import AnyArray
+from mercer.data.words import counted
 from mercer.reports.document import Section, Table
 from mercer.reports.fingerprint import versions
 from mercer.reports.material import WORDS_OF_KIND, Material
@@ -51,7 +52,9 @@ def _shape(material: Material) -> list[tuple[str, Any]]:
     shape = getattr(X, "shape", None) or np.shape(X[:1])
     wide = len(shape) == 2
     names = [str(name) for name in X.columns] if hasattr(X, "columns") and hasattr(X, "iloc") else []
-    facts: list[tuple[str, Any]] = [("rows are", f"{shape[1]} columns" if wide else f"objects ({type(X).__name__})")]
+    facts: list[tuple[str, Any]] = [
+        ("rows are", counted(int(shape[1]), "column") if wide else f"objects ({type(X).__name__})")
+    ]
     return facts + ([("names", ", ".join(names[:20]) + (", …" if len(names) > 20 else ""))] if names else [])
 
 

@@ -15,7 +15,7 @@ from mercer.solvers.solution import Certificate, Status
 # A difference of fewer standard errors than this is not called one.
 _CLEAR = 2.0
 # A relative gap up to this needs no attention.
-_SMALL_GAP = 0.01
+_SMALL_GAP, _ROUNDING = 0.01, 1e-10
 _EARLY = (Status.iteration_limit, Status.stalled, Status.interrupted)
 
 
@@ -116,6 +116,8 @@ def _solution(material: Material) -> str:
         return "The kernel is indefinite: the fit is a stationary point, and nothing bounds its distance to the best."
     if not math.isfinite(certificate.gap):
         return f"The certificate does not bound what could still be gained; the fit ended as {certificate.status.name}."
+    if certificate.relative_gap <= _ROUNDING and certificate.status in (Status.converged, Status.direct, Status.given):
+        return "The fit is certified: it is optimal up to rounding."
     share = f"at most {100 * max(certificate.relative_gap, 0.0):.2g} % of the objective could still be gained"
     if certificate.status in (Status.converged, Status.direct, Status.given):
         return f"The fit is certified: {share}."

@@ -1,0 +1,143 @@
+"""The kernel of a model, its matrix and its spectrum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import MercerError
+from mercer._types import AnyArray, Matrix
+from mercer.kernels import Kernel
+from mercer.plotting.drawing import shown_rows
+from mercer.plotting.gram import GramDisplay
+from mercer.plotting.spectrum import SpectrumDisplay
+from mercer.reports.document import Figure, Section, Table
+from mercer.reports.material import Material
+from mercer.reports.pictures import figure
+
+_MOST, _MOST_OBJECTS = 250, 80
+# More classes would not be told apart on an axis.
+_MOST_CLASSES = 12
+_MOST_VALUES = 30
+
+
+def geometry(material: Material) -> Section | None:
+    """Return the kernel, its matrix on some rows and the eigenvalues of that; None without a kernel."""
+    subject = material.subject
+    kernel = subject.kernel
+    if kernel is None and not subject.is_precomputed:
+        return None
+    facts: list[tuple[str, Any]] = [("kernel", "a matrix that was given" if kernel is None else repr(kernel))]
+    if isinstance(kernel, Kernel):
+        facts.append(("definiteness", kernel.definiteness))
+        facts += [(f"parameter {name}", _short(value)) for name, value in _parameters(kernel)]
+    found = _matrix(material)
+    if found is None:
+        return Section("kernel", "Kernel, Gram matrix and spectrum", (), tuple(facts))
+    K, labels, n, which = found
+    ridge = _ridge(subject.learner)
+    spectrum = SpectrumDisplay.from_matrix(K, ridge=ridge)
+    spectrum.total = n
+    facts.append((f"effective dimension of {len(K)} {which}, at ridge {ridge:.3g}", spectrum.effective_dimension))
+    negative = int((spectrum.eigenvalues < -1e-9 * abs(spectrum.eigenvalues).max()).sum())
+    facts.append(("negative eigenvalues", negative))
+    return Section(
+        "kernel",
+        "Kernel, Gram matrix and spectrum",
+        (f"The matrix of {len(K)} of {n} {which}." if len(K) < n else f"The matrix of all {n} {which}.",),
+        tuple(facts),
+        (),
+        (_gram(K, labels), _spectrum(spectrum)),
+    )
+
+
+def _gram(K: Matrix, labels: AnyArray | None) -> Figure:
+    few = labels is not None and len(np.unique(labels)) <= _MOST_CLASSES
+    display = GramDisplay.from_matrix(K, labels if few else None, max_rows=len(K))
+    off = K[~np.eye(len(K), dtype=bool)] if len(K) > 1 else K.ravel()
+    rows: list[tuple[Any, ...]] = [
+        ("k(x, x)", *_quantiles(np.diag(K))),
+        ("k(x, z) of different rows", *_quantiles(off)),
+    ]
+    if few and labels is not None:
+        same = (labels[:, None] == labels) & ~np.eye(len(K), dtype=bool)
+        other = labels[:, None] != labels
+        rows += [("of the same class", *_quantiles(K[same]))] if same.any() else []
+        rows += [("of different classes", *_quantiles(K[other]))] if other.any() else []
+    order = "by class, and within a class" if few else "so that"
+    words = f"Kernel values, ordered {order} similar rows stand together."
+    table = Table.of("Kernel values", ("values", "smallest", "median", "largest"), rows)
+    return figure("Gram matrix", words, table, display.plot, (5.6, 4.6))
+
+
+def _spectrum(display: SpectrumDisplay) -> Figure:
+    values = display.eigenvalues[:_MOST_VALUES]
+    total = float(np.abs(display.eigenvalues).sum()) or 1.0
+    shares = np.cumsum(np.abs(values)) / total
+    rows = zip(range(1, len(values) + 1), values.tolist(), shares.tolist())
+    table = Table.of(f"The {len(values)} largest eigenvalues", ("rank", "eigenvalue", "share up to here"), rows)
+    words = f"Eigenvalues by size; the effective dimension is {display.effective_dimension:.3g}."
+    return figure("Spectrum", words, table, display.plot)
+
+
+def _quantiles(values: AnyArray) -> tuple[float, ...]:
+    return float(values.min()), float(np.median(values)), float(values.max())
+
+
+def _matrix(material: Material) -> tuple[Matrix, AnyArray | None, int, str] | None:
+    """Kernel values of some rows with their classes, the number of all rows, and what they are."""
+    subject, labels = material.subject, None
+    rows, which = subject.kept, "rows that the model keeps"
+    if material.rows_of_fit is not None:
+        which = "training rows"
+        labels = material.train[1] if material.train is not None else _truth(material)
+        rows = subject.checked(material.rows_of_fit)
+    if subject.task != "classification":
+        labels = None
+    kernel = getattr(subject.learner, "kernel_", None)
+    if subject.is_precomputed and rows is not None and rows.ndim == 2 and rows.shape[0] == rows.shape[1]:
+        n = rows.shape[0]
+        shown = shown_rows(n, _MOST, material.seed)
+        K = np.asarray(rows, dtype=np.float64)[np.ix_(shown, shown)]
+    elif isinstance(kernel, Kernel) and rows is not None and rows.shape[0]:
+        n = rows.shape[0]
+        shown = shown_rows(
+            n, _MOST if len(rows.shape) == 2 and hasattr(rows, "dtype") else _MOST_OBJECTS, material.seed
+        )
+        K = np.asarray(kernel(rows[shown]), dtype=np.float64)
+    else:
+        return None
+    if not np.isfinite(K).all():
+        return None
+    return (K + K.T) / 2, None if labels is None else np.asarray(labels)[shown], n, which
+
+
+def _truth(material: Material) -> AnyArray | None:
+    return None if material.judged is None else material.judged.truth
+
+
+def _ridge(learner: Any) -> float:
+    """The ridge of the effective dimension: the penalty or the noise of the model, or 1."""
+    for name in ("alpha_", "noise_", "alpha"):
+        value = getattr(learner, name, None)
+        if isinstance(value, (int, float, np.number)) and 0 < float(value) < np.inf:
+            return float(value)
+    C = getattr(learner, "C", None)
+    return 1.0 / float(C) if isinstance(C, (int, float)) and 0 < C < np.inf else 1.0
+
+
+def _parameters(kernel: Kernel) -> list[tuple[str, Any]]:
+    """The numbers in the kernel, by name."""
+    try:
+        found = kernel.get_params(deep=True) if hasattr(kernel, "get_params") else {}
+    except MercerError:
+        # A kernel that was built from parts without names.
+        return []
+    return [(name, value) for name, value in found.items() if not isinstance(value, Kernel)][:_MOST_VALUES]
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.size > 6:
+        return f"{value.size} values from {value.min():.4g} to {value.max():.4g}"
+    return value if isinstance(value, (int, float)) else str(value)

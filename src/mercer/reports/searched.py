@@ -1,0 +1,120 @@
+"""The search or the path by which parameters were chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import MercerError
+from mercer.plotting.drawing import legend
+from mercer.plotting.palette import COLOURS
+from mercer.plotting.search import SearchDisplay
+from mercer.reports.document import Figure, Section, Table
+from mercer.reports.material import Material
+from mercer.reports.pictures import figure
+
+_SHOWN = 15
+
+
+def searched(material: Material) -> Section | None:
+    """Return the candidates of a search and the steps of a path; None if nothing was searched."""
+    parts = [part for part in (_search(material.subject.search), _recorded(material.record)) if part is not None]
+    path = getattr(material.subject.learner, "landmark_path_", None)
+    text = [line for lines, _, _ in parts for line in lines]
+    tables = [table for _, table, _ in parts]
+    figures = [picture for _, _, pictures in parts for picture in pictures]
+    if path is not None:
+        text.append(str(path).splitlines()[-1])
+        figures.append(_landmarks(path))
+    if not tables and not figures:
+        return None
+    return Section("search", "Search", tuple(text), (), tuple(tables), tuple(figures))
+
+
+_Part = tuple[list[str], Table, list[Figure]]
+
+
+def _search(search: Any) -> _Part | None:
+    if search is None or not hasattr(search, "cv_results_"):
+        return None
+    results = search.cv_results_
+    if "mean_test_score" not in results:
+        return None
+    names = [name for name in results if name.startswith("param_")]
+    order = np.argsort(
+        -np.nan_to_num(np.asarray(results["mean_test_score"], dtype=np.float64), nan=-np.inf), kind="stable"
+    )
+    rows = []
+    for place in order[:_SHOWN]:
+        values = [_plain(results[name][place]) for name in names]
+        rows.append((*values, float(results["mean_test_score"][place]), float(results["std_test_score"][place])))
+    heads = (*(name.removeprefix("param_") for name in names), "mean score", "standard deviation")
+    count = len(results["mean_test_score"])
+    table = Table.of(f"The best {len(rows)} of {count} candidates", heads, rows, is_long=True)
+    return [f"{type(search).__name__} over {count} candidates."], table, _picture(search)
+
+
+def _picture(search: Any) -> list[Figure]:
+    try:
+        display = SearchDisplay.from_search(search)
+    except MercerError:
+        # No parameter with numbers varies, so that there is no axis.
+        return []
+    shown = display.frame().iloc[::-1].head(_SHOWN)
+    table = Table.of("Candidates, the best first", tuple(map(str, shown.columns)), shown.itertuples(index=False))
+    words = f"Candidates by {' and '.join(display.names)}; the best has the score {display.scores[-1]:.4g}."
+    return [figure("Scores of the candidates", words, table, display.plot, (6.4, 4.2))]
+
+
+def _recorded(record: Mapping[str, Any] | None) -> _Part | None:
+    """The search of ``mercer tune``, as the model file keeps it."""
+    if record is None or not record.get("search"):
+        return None
+    found = record["search"]
+    names = list(dict.fromkeys(name for row in found["table"] for name in row["parameters"]))
+    rows = [
+        (
+            *(_plain(row["parameters"].get(name)) for name in names),
+            row["score"],
+            row["error"],
+            row["lower"],
+            row["upper"],
+        )
+        for row in found["table"]
+    ]
+    heads = (*names, found["metric"], "standard error", "exact solution from", "to")
+    title = f"The best of {found['candidates']} candidates, by {found['folds']} folds"
+    return [found["sentence"], found["stop"]], Table.of(title, heads, rows), []
+
+
+def _landmarks(path: Any) -> Figure:
+    heads = ("landmarks", "held-out loss", "standard error of the fall", "seconds")
+    rows = list(
+        zip(
+            *(
+                np.asarray(getattr(path, name)).tolist()
+                for name in ("n_landmarks", "losses", "standard_errors", "seconds")
+            )
+        )
+    )
+
+    def draw(ax: Any) -> None:
+        ax.errorbar(
+            path.n_landmarks, path.losses, path.standard_errors, color=COLOURS[0], marker="o", label="held-out loss"
+        )
+        ax.set(xlabel="landmarks", ylabel="held-out loss", xscale="log")
+        legend(ax)
+
+    return figure(
+        "Loss by landmarks", f"{path.chosen} landmarks were chosen.", Table.of("Landmarks", heads, rows), draw
+    )
+
+
+def _plain(value: Any) -> Any:
+    if value is np.ma.masked or value is None:
+        return None
+    return (
+        value if isinstance(value, (int, float, str)) else float(value) if isinstance(value, np.number) else repr(value)
+    )
