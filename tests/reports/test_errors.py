@@ -72,3 +72,16 @@ def test_places_are_those_of_the_file() -> None:
 def test_nothing_wrong() -> None:
     truth = np.array([0, 1])
     assert worst(Judged("classification", truth, truth, "new", truth)).rows == ()
+
+
+def test_margins_where_classes_are_missing_and_of_pairs() -> None:
+    labels = np.digitize(X[:, 0], [-0.5, 0.5])
+    model = mercer.SVC().fit(X, labels)
+    few = labels != 1
+    table = mercer.report(model, X[few], labels[few])["errors"].table("Quantiles of the margins")
+    values = model.decision_function(X[few])
+    own = values[np.arange(few.sum()), labels[few]]
+    others = np.where(np.arange(3) == labels[few, None], -np.inf, values).max(axis=1)
+    np.testing.assert_allclose(table.column("margin up to")[4], np.median(own - others))
+    pairs = mercer.SVC(decision_function_shape="ovo").fit(X, labels)
+    assert mercer.report(pairs, X, labels)["errors"].figures == ()

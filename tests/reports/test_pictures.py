@@ -6,15 +6,14 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from mercer.reports.document import Table
-from mercer.reports.pictures import figure
+from mercer.reports.document import Figure, Table
 
 EVIL = '<script>alert("1")</script> $x_$ \u202e'
 TABLE = Table.of("numbers", ("a",), [(1.0,)])
 
 
 def _root(draw, title: str = "A picture") -> ET.Element:
-    return ET.fromstring(figure(title, "what it shows", TABLE, draw).svg)
+    return ET.fromstring(Figure(title, "what it shows", TABLE, draw).svg())
 
 
 def test_names_are_text_in_the_font_of_the_page() -> None:
@@ -26,7 +25,7 @@ def test_names_are_text_in_the_font_of_the_page() -> None:
 
 
 def test_colours_are_those_of_the_page() -> None:
-    source = figure("A", "b", TABLE, lambda ax: ax.plot([0, 1], color="#222222")).svg
+    source = Figure("A", "b", TABLE, lambda ax: ax.plot([0, 1], color="#222222")).svg()
     assert "currentColor" in source and "#222222" not in source and "#ffffff" not in source and "<style" not in source
 
 

@@ -12,9 +12,8 @@ from mercer._types import Vector
 from mercer.kernels import Kernel
 from mercer.plotting.drawing import legend
 from mercer.plotting.palette import COLOURS, INK
-from mercer.reports.document import Section, Table
+from mercer.reports.document import Figure, Section, Table
 from mercer.reports.material import Material
-from mercer.reports.pictures import figure
 
 _LEVEL = 0.95
 # Rows of either side that are compared; of objects fewer, which are slow to compare.
@@ -131,6 +130,6 @@ def section(material: Material, found: Distances | None) -> Section | None:
         ax.set(xlabel="distance to the nearest row", ylabel="share of the rows")
         legend(ax)
 
-    picture = figure("Distances in feature space", text, table, draw)
+    picture = Figure("Distances in feature space", text, table, draw)
     facts = (("share of far rows", found.share), ("far beyond", found.limit))
     return Section("distance", "Rows far from the training rows", (text,), facts, (), (picture,))

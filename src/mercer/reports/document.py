@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 from mercer._optional import optional
 from mercer.engine.drafts import written_in_one_stroke
+from mercer.reports.pictures import element
 from mercer.reports.render import is_number, page
 
 
@@ -55,25 +56,38 @@ class Table:
         return optional("pandas", "Table.frame").DataFrame(list(self.rows), columns=list(self.heads))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Figure:
     """A picture with its numbers.
 
     Parameters
     ----------
     title : str
-    svg : str
-        The picture, as an element to put into a page.
     words : str
         What it shows, for people who do not see it.
     table : Table
         Its numbers, or as many as are worth reading.
+    draw : callable
+        Draws on matplotlib's axes, when the page is made.
+    size : (float, float), default=(6.4, 3.8)
+        In inches.
     """
 
     title: str
-    svg: str
     words: str
     table: Table
+    draw: Callable[[Any], object]
+    size: tuple[float, float] = (6.4, 3.8)
+
+    def svg(self) -> str:
+        """Return the picture as an element of a page.
+
+        Raises
+        ------
+        MissingDependencyError
+            If matplotlib is not installed.
+        """
+        return element(self.title, self.words, self.draw, self.size)
 
 
 @dataclass(frozen=True)
@@ -145,7 +159,7 @@ class Report:
         Raises
         ------
         MissingDependencyError
-            If jinja2 is not installed.
+            If jinja2 or matplotlib is not installed.
         """
         return page(self)
 

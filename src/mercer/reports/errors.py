@@ -10,10 +10,10 @@ from mercer._types import AnyArray, Vector
 from mercer.plotting.drawing import legend, line, mark, shown_rows
 from mercer.plotting.margins import MarginsDisplay
 from mercer.plotting.palette import COLOURS, INK, QUIET
+from mercer.plotting.rows import codes_of
 from mercer.reports.document import Figure, Section, Table
 from mercer.reports.judged import Judged
 from mercer.reports.material import WORDS_OF_KIND, Material
-from mercer.reports.pictures import figure
 
 _WORST = 20
 _MOST_CLASSES = 15
@@ -58,16 +58,20 @@ def _of_classes(judged: Judged) -> list[Figure]:
     decision = np.asarray(judged.decision)
     two = decision.ndim == 1
     assert judged.classes is not None
-    if not two and decision.shape[1] != len(judged.classes):
-        # Values of pairs of classes have no margin.
-        return []
-    codes = np.searchsorted(judged.classes, judged.truth)
-    display = MarginsDisplay.from_predictions(codes, decision, name=WORDS_OF_KIND[judged.kind])
-    margins = next(iter(display.margins.values()))
+    # Of the classes of the fit, whether these rows have them all or not.
+    codes = codes_of(judged.truth, judged.classes)
+    if two:
+        margins = np.where(codes == 1, decision, -decision)
+    else:
+        own = decision[np.arange(judged.n), codes]
+        others = decision.copy()
+        others[np.arange(judged.n), codes] = -np.inf
+        margins = own - others.max(axis=1)
+    display = MarginsDisplay({WORDS_OF_KIND[judged.kind]: margins})
     levels = np.array([0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9])
     rows = zip(levels.tolist(), np.quantile(margins, levels).tolist())
     return [
-        figure(
+        Figure(
             "Margins",
             f"Shares of the rows up to each margin; {np.mean(margins <= 0):.1%} of the rows are on the wrong side.",
             Table.of("Quantiles of the margins", ("share of the rows", "margin up to"), rows),
@@ -101,7 +105,7 @@ def _calibration(judged: Judged) -> Figure:
         legend(ax, [line("as often as said", "--", QUIET), mark("rows, larger for more", "o", COLOURS[0])])
 
     words = f"Predictions are right as often as their probability says, up to {apart:.1%} on average."
-    return figure("Calibration", words, table, draw)
+    return Figure("Calibration", words, table, draw)
 
 
 def _of_numbers(judged: Judged) -> list[Figure]:
@@ -123,7 +127,7 @@ def _of_numbers(judged: Judged) -> list[Figure]:
 
     spread = f"their standard deviation {residuals.std():.3g}"
     words = f"Residuals by prediction; their mean is {residuals.mean():.3g}, {spread}."
-    return [figure("Residuals", words, Table.of("Residuals by prediction", heads, rows), draw)]
+    return [Figure("Residuals", words, Table.of("Residuals by prediction", heads, rows), draw)]
 
 
 def _residuals_in(predicted: Vector, residuals: Vector) -> tuple[Any, ...]:

@@ -14,7 +14,6 @@ from mercer.plotting.gram import GramDisplay
 from mercer.plotting.spectrum import SpectrumDisplay
 from mercer.reports.document import Figure, Section, Table
 from mercer.reports.material import Material
-from mercer.reports.pictures import figure
 
 _MOST, _MOST_OBJECTS = 250, 80
 # More classes would not be told apart on an axis.
@@ -68,7 +67,7 @@ def _gram(K: Matrix, labels: AnyArray | None) -> Figure:
     order = "by class, and within a class" if few else "so that"
     words = f"Kernel values, ordered {order} similar rows stand together."
     table = Table.of("Kernel values", ("values", "smallest", "median", "largest"), rows)
-    return figure("Gram matrix", words, table, display.plot, (5.6, 4.6))
+    return Figure("Gram matrix", words, table, display.plot, (5.6, 4.6))
 
 
 def _spectrum(display: SpectrumDisplay) -> Figure:
@@ -78,7 +77,7 @@ def _spectrum(display: SpectrumDisplay) -> Figure:
     rows = zip(range(1, len(values) + 1), values.tolist(), shares.tolist())
     table = Table.of(f"The {len(values)} largest eigenvalues", ("rank", "eigenvalue", "share up to here"), rows)
     words = f"Eigenvalues by size; the effective dimension is {display.effective_dimension:.3g}."
-    return figure("Spectrum", words, table, display.plot)
+    return Figure("Spectrum", words, table, display.plot)
 
 
 def _quantiles(values: AnyArray) -> tuple[float, ...]:

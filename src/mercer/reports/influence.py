@@ -12,9 +12,8 @@ from mercer._errors import MercerError
 from mercer._types import Vector
 from mercer.estimators.table import TableModel
 from mercer.plotting.relevance import RelevanceDisplay
-from mercer.reports.document import Section, Table
+from mercer.reports.document import Figure, Section, Table
 from mercer.reports.material import Material
-from mercer.reports.pictures import figure
 
 _SHOWN = 10
 # Permutations of more features, or of more rows, would take long.
@@ -132,7 +131,7 @@ def relevance(material: Material) -> Section | None:
     words = f"Features by {display.meaning}: most relevant {display.names[order[0]]}."
     height = 1.2 + 0.24 * min(len(rows), 30)
     title = "Relevance of features"
-    return Section("relevance", title, (), (), (), (figure(title, words, table, display.plot, (6.4, height)),))
+    return Section("relevance", title, (), (), (), (Figure(title, words, table, display.plot, (6.4, height)),))
 
 
 def _learnt(learner: Any) -> RelevanceDisplay | None:

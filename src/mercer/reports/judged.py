@@ -70,7 +70,9 @@ class Judged:
             truth = labels_of(y, n)
             codes_of(truth, classes)
             shares = np.asarray(model.predict_proba(X)) if hasattr(model, "predict_proba") else None
-            decide = hasattr(model, "decision_function")
+            # Values of pairs of classes have no margin.
+            pairs = getattr(subject.learner, "decision_function_shape", "ovr") == "ovo" and len(classes) > 2
+            decide = hasattr(model, "decision_function") and not pairs
             decision = np.asarray(model.decision_function(X)) if decide and shares is None else None
             return cls(subject.task, truth, predicted, kind, classes, shares, decision, locate=locate)
         truth = _numbers(y, predicted.shape)

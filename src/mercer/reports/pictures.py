@@ -10,7 +10,6 @@ from typing import Any
 
 from mercer._optional import optional
 from mercer.plotting.palette import COLOURS, INK
-from mercer.reports.document import Figure, Table
 from mercer.reports.render import shortened
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
@@ -45,21 +44,18 @@ _STYLE = {
 _LONGEST = 32
 
 
-def figure(
-    title: str, words: str, table: Table, draw: Callable[[Any], object], size: tuple[float, float] = (6.4, 3.8)
-) -> Figure:
-    """Return a figure with its numbers.
+def element(title: str, words: str, draw: Callable[[Any], object], size: tuple[float, float]) -> str:
+    """Return a picture as an element to put into a page.
 
     Parameters
     ----------
     title : str
+        Different from those of the other pictures of the page.
     words : str
-        What the figure shows, for people who do not see it.
-    table : Table
-        Its numbers.
+        What it shows, for people who do not see it.
     draw : callable
         Draws on the axes that it gets.
-    size : (float, float), default=(6.4, 3.8)
+    size : (float, float)
         In inches of 72 points.
 
     Raises
@@ -79,7 +75,7 @@ def figure(
         _shorten(drawing)
         file = io.StringIO()
         drawing.savefig(file, format="svg", metadata={"Date": None})
-    return Figure(title, _element(file.getvalue(), title, words), words, table)
+    return _element(file.getvalue(), title, words)
 
 
 def _plain_powers(drawing: Any) -> None:

@@ -13,7 +13,6 @@ from mercer.plotting.palette import COLOURS
 from mercer.plotting.search import SearchDisplay
 from mercer.reports.document import Figure, Section, Table
 from mercer.reports.material import Material
-from mercer.reports.pictures import figure
 
 _SHOWN = 15
 
@@ -65,7 +64,7 @@ def _picture(search: Any) -> list[Figure]:
     shown = display.frame().iloc[::-1].head(_SHOWN)
     table = Table.of("Candidates, the best first", tuple(map(str, shown.columns)), shown.itertuples(index=False))
     words = f"Candidates by {' and '.join(display.names)}; the best has the score {display.scores[-1]:.4g}."
-    return [figure("Scores of the candidates", words, table, display.plot, (6.4, 4.2))]
+    return [Figure("Scores of the candidates", words, table, display.plot, (6.4, 4.2))]
 
 
 def _recorded(record: Mapping[str, Any] | None) -> _Part | None:
@@ -107,7 +106,7 @@ def _landmarks(path: Any) -> Figure:
         ax.set(xlabel="landmarks", ylabel="held-out loss", xscale="log")
         legend(ax)
 
-    return figure(
+    return Figure(
         "Loss by landmarks", f"{path.chosen} landmarks were chosen.", Table.of("Landmarks", heads, rows), draw
     )
 
