@@ -14,7 +14,7 @@ import mercer
 SOURCE = Path(mercer.__file__).parent
 MOST = 7
 # Options that commands share, and comparisons of samples, whose parameters are public.
-PUBLIC = {"cli/arguments.py": {"fit_options", "use_options"}, "comparison.py": {"mmd", "hsic"}}
+PUBLIC = {"cli/arguments.py": {"fit_options", "predict_options", "use_options"}, "comparison.py": {"mmd", "hsic"}}
 
 
 def crowded(tree: ast.AST) -> set[str]:

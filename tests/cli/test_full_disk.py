@@ -15,8 +15,8 @@ import pytest
 import mercer
 from cli_output import refusal
 from mercer.cli import main
-from mercer.cli import use as use_module
 from mercer.engine import drafts
+from mercer.estimators.table import TableModel
 
 resource = pytest.importorskip("resource", reason="limits of the size of files are set otherwise on this system")
 
@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def predictions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Predictions, made once: what is tried again and again is how they are written."""
     values = mercer.load(folder / "m.mercer").predict(pd.read_csv(folder / "new.csv"))
-    monkeypatch.setattr(use_module, "_predicted", lambda *_: values)
+    monkeypatch.setattr(TableModel, "predict", lambda *_, **__: values)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ import mercer
 from cli_output import messages, refusal
 from mercer.cli import fit as fit_module
 from mercer.cli import main
-from mercer.cli import use as use_module
+from mercer.cli import predict as predict_module
 from mercer.cli.files import write_atomically
 
 
@@ -252,7 +252,7 @@ def test_predictions_that_cannot_be_written_are_one_json_object(capsys, monkeypa
     def refuse(path, write):
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr(use_module, "write_atomically", refuse)
+    monkeypatch.setattr(predict_module, "write_atomically", refuse)
     assert main(["predict", str(model_file), table(["30,Ulm"], "age,town"), "--out", "p.csv", "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["error"].startswith("p.csv: No space left on device; check")
 

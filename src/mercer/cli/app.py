@@ -18,9 +18,18 @@ from typing import Annotated, Any
 import typer
 
 from mercer._registered import MODELS
-from mercer.cli.arguments import Drop, Json, Model, fit_options, means_options, use_options, with_options
+from mercer.cli.arguments import (
+    Drop,
+    Json,
+    Model,
+    fit_options,
+    means_options,
+    predict_options,
+    use_options,
+    with_options,
+)
 from mercer.cli.checks import check_fit, check_report, check_use
-from mercer.cli.options import FitOptions, ReportOptions, UseOptions, parse_seconds
+from mercer.cli.options import STANDARD, FitOptions, ReportOptions, UseOptions, parse_seconds
 from mercer.cli.outcome import ending
 from mercer.cli.show import Printer
 from mercer.persistence.lead import check_begins
@@ -204,11 +213,13 @@ def tune(
 @app.command(
     epilog=_examples(
         "mercer predict houses.mercer new.csv --out prices.csv",
-        "mercer predict houses.mercer new.csv --interval 0.9",
-        "mercer predict iris.mercer sample:iris --probabilities",
+        "mercer predict houses.mercer new.csv --interval 0.9 --std",
+        "mercer predict iris.mercer sample:iris --proba --keep species",
+        "mercer predict houses.mercer may.csv june.csv --keep all --out prices.parquet",
+        "cat new.csv | mercer predict houses.mercer - | head",
     )
 )
-@with_options(use_options, before="drop")
+@with_options(predict_options, before="drop")
 def predict(
     common: UseOptions,
     out: Annotated[
@@ -217,8 +228,16 @@ def predict(
             "--out",
             "-o",
             metavar="FILE",
-            help="A .csv, .tsv or .parquet file; by default the predictions are printed.",
+            help="A .csv, .tsv or .parquet file; by default, and with -, the predictions are printed.",
             show_default=False,
+        ),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMNS|all",
+            show_default=False,
+            help="Columns of DATA that are written before the predictions, as in --keep id,town; may be repeated.",
         ),
     ] = None,
     interval: Annotated[
@@ -227,17 +246,32 @@ def predict(
             metavar="SHARE",
             show_default=False,
             help="Of numbers, also an interval for each row that contains a new observation with this probability, as "
-            "in 0.9; models auto and gp.",
+            "in 0.9; models auto, ridge and gp.",
         ),
     ] = None,
-    probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="Of classes, also the probability of each; auto, logistic, gpc.")
+    deviations: Annotated[
+        bool, typer.Option("--std", help="Of numbers, also the standard deviation of each prediction; auto, gp.")
     ] = False,
+    probabilities: Annotated[
+        bool,
+        typer.Option(
+            "--proba", "--probabilities", help="Of classes, also the probability of each; auto, logistic, gpc."
+        ),
+    ] = False,
+    decisions: Annotated[bool, typer.Option("--decision", help="Of classes, also the decision values.")] = False,
 ) -> None:
-    """Predict the target for the rows of a table."""
-    options = replace(common, out=out, interval=interval, probabilities=probabilities)
+    """Predict the target for the rows of tables, and say how sure each prediction is."""
+    options = replace(
+        common,
+        out=None if out is not None and str(out) == STANDARD else out,
+        keep=keep or [],
+        interval=interval,
+        deviations=deviations,
+        probabilities=probabilities,
+        decisions=decisions,
+    )
     _begin_use(options)
-    _work("use").predict(options)
+    _work("predict").predict(options)
 
 
 @app.command(epilog=_examples("mercer evaluate houses.mercer more.csv"))
@@ -250,7 +284,8 @@ def evaluate(options: UseOptions) -> None:
 
 def _begin_use(options: UseOptions) -> None:
     check_use(options)
-    Printer(options.quiet, options.json).begin(f"Reading the model {options.model} and the rows of {options.data} ...")
+    data = ", ".join("standard input" if name == STANDARD else name for name in options.files)
+    Printer(options.quiet, options.json).begin(f"Reading the model {options.model} and the rows of {data} ...")
 
 
 @app.command(epilog=_examples("mercer report houses.mercer", "mercer report houses.mercer more.csv --out houses.html"))

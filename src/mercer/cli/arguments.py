@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,6 +21,14 @@ _TASK = (
 )
 
 Data = Annotated[str, typer.Argument(metavar="DATA", help=_FILE, show_default=False)]
+DataFiles = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DATA...",
+        help=_FILE + " Several are predicted one after the other; - is CSV on standard input.",
+        show_default=False,
+    ),
+]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that fit wrote.", show_default=False)]
 Drop = Annotated[
     list[str] | None,
@@ -223,6 +232,20 @@ def means_options(
 ) -> dict[str, Any]:
     """Return the options of ``mercer report`` that say how the work is done."""
     return {"axes": axes, "memory": memory, "n_jobs": n_jobs, "quiet": quiet, "json": json}
+
+
+def predict_options(
+    model: Model,
+    data: DataFiles,
+    drop: Drop = None,
+    axes: Axes = None,
+    memory: Memory = None,
+    n_jobs: Jobs = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> UseOptions:
+    """Return the options of ``mercer predict`` that do not say what is predicted."""
+    return replace(use_options(model, data[0], drop, axes, memory, n_jobs, quiet, json), others=data[1:])
 
 
 def with_options(options: Callable[..., Any], before: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

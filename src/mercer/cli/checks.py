@@ -9,7 +9,7 @@ from typing import Any
 from mercer._errors import ParameterError
 from mercer._registered import MODELS
 from mercer.cli.files import check_output
-from mercer.cli.options import FitOptions, ReportOptions, UseOptions, parse_settings
+from mercer.cli.options import STANDARD, FitOptions, ReportOptions, UseOptions, parse_settings
 from mercer.data.sources import check_source
 from mercer.data.words import check_choices, check_task, closest_names
 from mercer.engine.settings import parse_bytes, resolve_jobs
@@ -180,8 +180,13 @@ def check_use(options: UseOptions) -> None:
     ParameterError, DataError, ModelFileError
         If they are wrong; the message says what to do instead.
     """
+    if str(options.model) == STANDARD:
+        raise ParameterError("the model must be a file; only DATA can be -, standard input.")
+    files = [name for name in options.files if name != STANDARD]
+    if len(options.files) - len(files) > 1:
+        raise ParameterError("- stands for standard input, which can be read once only; name it once.")
     if options.out is not None:
-        check_output(options.out, [options.data, options.model])
+        check_output(options.out, [*files, options.model])
         if options.out.suffix.lower() not in PREDICTIONS:
             raise ParameterError(
                 f"--out {options.out}: predictions are written as {', '.join(PREDICTIONS)}; name such a file."
@@ -193,8 +198,9 @@ def check_use(options: UseOptions) -> None:
         )
     _check_means(options)
     check_begins(options.model)
-    if not is_several(options.data):
-        check_source(options.data)
+    for name in files:
+        if not is_several(name):
+            check_source(name)
 
 
 def check_report(options: ReportOptions) -> None:

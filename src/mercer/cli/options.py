@@ -100,9 +100,13 @@ def landmark_count(text: str | None) -> int | str | None:
     return int(text)
 
 
+STANDARD = "-"
+"""Standard input or output in place of a file."""
+
+
 @dataclass(frozen=True)
 class UseOptions:
-    """The options of ``mercer predict`` and ``mercer evaluate``."""
+    """The options of ``mercer predict`` and ``mercer evaluate``; ``others`` are the files after the first one."""
 
     model: Path
     data: str
@@ -113,8 +117,17 @@ class UseOptions:
     n_jobs: int | None = None
     quiet: bool = False
     json: bool = False
+    others: list[str] = field(default_factory=list)
+    keep: list[str] = field(default_factory=list)
     interval: float | None = None
     probabilities: bool = False
+    deviations: bool = False
+    decisions: bool = False
+
+    @property
+    def files(self) -> list[str]:
+        """All that is predicted for, in order."""
+        return [self.data, *self.others]
 
 
 @dataclass(frozen=True)

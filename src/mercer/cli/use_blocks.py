@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mercer._errors import ParameterError
-from mercer._optional import optional
 from mercer.cli.checks import is_several
 from mercer.cli.large import Part, Predicted
 from mercer.cli.options import UseOptions
@@ -21,9 +18,6 @@ from mercer.estimators.table import TableModel
 # Tables in one file that are read in blocks where they are larger, in bytes.
 _LARGE = 2**26
 _TABLES = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".csv", ".tsv")
-
-# From a block of rows to further columns of the predictions, by their names.
-More = Callable[[Any], dict[str, np.ndarray]]
 
 
 def is_in_blocks(options: UseOptions, model: TableModel) -> bool:
@@ -43,27 +37,28 @@ def is_in_blocks(options: UseOptions, model: TableModel) -> bool:
     return is_plain and data.is_file() and data.stat().st_size > _LARGE
 
 
-def predict(options: UseOptions, model: TableModel, more: More) -> int:
-    """Predict block by block, write the predictions as they are made, and return their number.
-
-    Parameters
-    ----------
-    options : UseOptions
-    model : TableModel
-    more : callable
-        Further columns for the rows of a block.
+def write(options: UseOptions, frames: Iterator[Any]) -> int:
+    """Write predictions as they are made, block by block, and return their number.
 
     Raises
     ------
     ParameterError
-        If there is no file for the predictions.
+        If there is no file for the predictions, or one of another format.
     DataError
         If a file lacks a column or holds entries of another kind.
     """
-    if options.out is None:
-        raise ParameterError("predictions for large or several files are written block by block; name a file: --out.")
-    with one_note_a_column():
-        return write_blocks(options.out, _predictions(options, model, more))
+    if options.out is None or options.out.suffix.lower() == ".tsv":
+        raise ParameterError(
+            "predictions for large or several files are written block by block; name a .csv or .parquet file: --out."
+        )
+    return write_blocks(options.out, frames)
+
+
+def blocks_of(options: UseOptions, model: TableModel) -> Iterator[tuple[Any, Any]]:
+    """The rows in blocks of data frames: the columns to predict from, and with ``--keep`` all columns."""
+    names = _columns(options, model)
+    for block, _, _ in Blocks(options.data, columns=None if options.keep else names).frames():
+        yield block if names is None or not options.keep else block[names], block
 
 
 def evaluate(options: UseOptions, model: TableModel) -> tuple[Predicted, str]:
@@ -91,9 +86,3 @@ def evaluate(options: UseOptions, model: TableModel) -> tuple[Predicted, str]:
 def _columns(options: UseOptions, model: TableModel) -> list[str] | None:
     names = Blocks(options.data).columns
     return None if names is None else [name for name in names if name not in (model.target, *options.drop)]
-
-
-def _predictions(options: UseOptions, model: TableModel, more: More) -> Iterator[Any]:
-    frame_of = optional("pandas", "writing predictions").DataFrame
-    for X, _, _ in Blocks(options.data, columns=_columns(options, model)).frames():
-        yield frame_of({model.target: model.predict(X, source=options.data), **more(X)})

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError
 from mercer._registered import command_line_of
-from mercer._types import Matrix, RowsLike
+from mercer._types import Matrix, RowsLike, Vector
 from mercer.data.encoding import TableEncoder
 from mercer.data.feature_table import FeatureTable
 from mercer.data.fitted import Fitted
@@ -26,6 +26,7 @@ from mercer.data.raw_table import RawTable
 from mercer.data.schema import Locate, Schema
 from mercer.data.statements import Is, Labels, Number
 from mercer.data.table import row_place
+from mercer.estimators.shared.intervals import Intervals, check_coverage
 from mercer.estimators.table_kernels import by_name, by_position, place
 from mercer.kernels.kernel import Kernel
 
@@ -63,6 +64,25 @@ def _gives_probabilities(model: Any) -> bool:
 def _gives_quantiles(model: Any) -> bool:
     estimator = vars(model).get("estimator_", model.estimator)
     return hasattr(estimator, "predict_quantiles") or "observation" in inspect.signature(estimator.predict).parameters
+
+
+def _gives_deviations(model: Any) -> bool:
+    estimator = vars(model).get("estimator_", model.estimator)
+    return not is_classifier(estimator) and "return_std" in inspect.signature(estimator.predict).parameters
+
+
+def _gives_decisions(model: Any) -> bool:
+    return hasattr(vars(model).get("estimator_", model.estimator), "decision_function")
+
+
+def _has_own_intervals(estimator: Any) -> bool:
+    """Whether the estimator knows the rows of its fit, each of which it can leave out."""
+    return hasattr(estimator, "interval") and getattr(estimator, "approximation", None) is None
+
+
+def _gives_intervals(model: Any) -> bool:
+    estimator = vars(model).get("estimator_", model.estimator)
+    return not is_classifier(estimator) and (_has_own_intervals(estimator) or _gives_quantiles(model))
 
 
 class TableModel(BaseEstimator):
@@ -281,6 +301,45 @@ class TableModel(BaseEstimator):
             mean, deviation = self.estimator_.predict(rows, return_std=True, observation=True)
             values = mean[:, None] + deviation[:, None] * ndtri(levels)
         return np.asarray(values) * self.target_scale_ + self.target_mean_
+
+    @available_if(_gives_deviations)
+    def predict_std(self, X: RowsLike, *, source: str = "the table", locate: Locate = row_place) -> Vector:
+        """Standard deviations of new observations in the target's own unit, shape (n,), if the estimator has them."""
+        check_is_fitted(self, "estimator_")
+        rows = self.encoder_.transform(X, source=source, locate=locate)
+        observed = "observation" in inspect.signature(self.estimator_.predict).parameters
+        options = {"observation": True} if observed else {}
+        return np.asarray(self.estimator_.predict(rows, return_std=True, **options)[1]) * self.target_scale_
+
+    @available_if(_gives_decisions)
+    def decision_function(self, X: RowsLike, *, source: str = "the table", locate: Locate = row_place) -> Matrix:
+        """Decision values of the classes, in the shape that the estimator gives them."""
+        check_is_fitted(self, "estimator_")
+        return np.asarray(self.estimator_.decision_function(self.encoder_.transform(X, source=source, locate=locate)))
+
+    @available_if(_gives_intervals)
+    def interval(
+        self, X: RowsLike, coverage: float = 0.9, *, source: str = "the table", locate: Locate = row_place
+    ) -> Intervals:
+        """Intervals of new observations in the target's own unit: those of the estimator, or else its quantiles.
+
+        Nothing is guaranteed, because scales of columns and of the target are those of all rows.
+
+        Raises
+        ------
+        ParameterError
+            If the coverage is not between 0 and 1.
+        """
+        check_is_fitted(self, "estimator_")
+        coverage = check_coverage(coverage)
+        if _has_own_intervals(self.estimator_):
+            rows = self.encoder_.transform(X, source=source, locate=locate)
+            found = self.estimator_.interval(rows, coverage)
+            lower, upper = (ends * self.target_scale_ + self.target_mean_ for ends in (found.lower, found.upper))
+            return Intervals(lower, upper, coverage, found.method, 0.0)
+        levels = [(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0]
+        lower, upper = self.predict_quantiles(X, levels, source=source, locate=locate).T
+        return Intervals(lower, upper, coverage, "quantiles of the predictive distribution", 0.0)
 
     @property
     def kernel_(self) -> Any:

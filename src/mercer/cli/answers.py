@@ -1,0 +1,155 @@
+"""What ``mercer predict`` says beside the prediction: intervals, deviations, probabilities, decisions, kept columns."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from mercer._errors import DataError, MercerWarning, ParameterError
+from mercer._registered import MODELS, model_class
+from mercer.cli.options import UseOptions
+from mercer.data.schema import Locate
+from mercer.data.words import closest_names, listing
+from mercer.estimators.table import TableModel
+
+ALL = "all"
+"""The word for every column in ``--keep``."""
+
+
+def check_answers(options: UseOptions, model: TableModel) -> None:
+    """Raise unless the model can say all that is requested; called before any rows are read.
+
+    Raises
+    ------
+    ParameterError
+        With the models that can.
+    """
+    numbers = model.report_["task"] == "regression"
+    given = [
+        ("--interval", options.interval is not None, True, "interval", "intervals"),
+        ("--std", options.deviations, True, "predict_std", "standard deviations"),
+        ("--proba", options.probabilities, False, "predict_proba", "probabilities"),
+        ("--decision", options.decisions, False, "decision_function", "decision values"),
+    ]
+    for option, is_given, is_of_numbers, method, what in given:
+        if not is_given:
+            continue
+        if is_of_numbers != numbers:
+            instead = "--proba" if is_of_numbers else "--interval 0.9"
+            raise ParameterError(
+                f"{option} is for models of {'numbers' if is_of_numbers else 'classes'}, and {options.model} predicts "
+                f"{'numbers' if numbers else 'classes'}; use {instead}."
+            )
+        if not hasattr(model, method):
+            raise ParameterError(
+                f"{model.report_['model']} gives no {what}; fit it again with --model {_models_with(method, numbers)}."
+            )
+
+
+_TESTS: Mapping[str, Callable[[Any], bool]] = {
+    "interval": lambda learner: hasattr(learner, "interval"),
+    "predict_std": lambda learner: "return_std" in inspect.signature(learner.predict).parameters,
+    "predict_proba": lambda learner: hasattr(learner, "predict_proba"),
+    "decision_function": lambda learner: hasattr(learner, "decision_function"),
+}
+
+
+def _models_with(method: str, numbers: bool) -> str:
+    """The names of the models that have it, as a choice."""
+    task, has = "regression" if numbers else "classification", _TESTS[method]
+    names = [name for name, tasks in MODELS.items() if task in tasks and has(model_class(name, task)())]
+    return ", ".join(names[:-1]) + f" or {names[-1]}" if len(names) > 1 else names[0]
+
+
+def kept_columns(keep: Sequence[str], names: Sequence[str], source: str) -> list[str]:
+    """Return the columns that ``--keep`` names, each once.
+
+    Raises
+    ------
+    DataError
+        If there is no such column.
+
+    Examples
+    --------
+    >>> kept_columns(["town,id"], ["id", "town", "km"], "a.csv"), kept_columns(["all"], ["id", "km"], "a.csv")
+    (['town', 'id'], ['id', 'km'])
+    >>> kept_columns(["a,b"], ["a,b", "all"], "a.csv")
+    ['a,b']
+    """
+    kept: dict[str, None] = {}
+    for given in keep:
+        if given == ALL and given not in names:
+            kept |= dict.fromkeys(names)
+            continue
+        for name in [given] if given in names else [part.strip() for part in given.split(",") if part.strip()]:
+            if name not in names:
+                matches = closest_names(name, names)
+                offer = f"Did you mean {' or '.join(repr(n) for n in matches)}? " if matches else ""
+                raise DataError(
+                    f"{source} has no column {name!r} to keep. {offer}The columns are {listing(list(names))}."
+                )
+            kept[name] = None
+    return list(kept)
+
+
+def answers(
+    columns: Any, model: TableModel, options: UseOptions, source: str, locate: Locate
+) -> tuple[dict[str, np.ndarray], str]:
+    """Further columns beside the predictions, and in words how intervals were computed.
+
+    Parameters
+    ----------
+    columns : data frame or sparse matrix
+        What the model predicts from.
+    model : TableModel
+    options : UseOptions
+    source : str
+        The name of the table in messages.
+    locate : callable
+        From a row to its place.
+    """
+    found: dict[str, np.ndarray] = {}
+    words = ""
+    with warnings.catch_warnings():
+        # Whatever there was to say of the table was said with the predictions.
+        warnings.simplefilter("ignore", MercerWarning)
+        warnings.filterwarnings("always", "intervals of coverage", MercerWarning)
+        if options.deviations:
+            found[f"{model.target} std"] = model.predict_std(columns, source=source, locate=locate)
+        if options.interval is not None:
+            intervals = model.interval(columns, options.interval, source=source, locate=locate)
+            words = intervals.explain()
+            levels = [0.5 - options.interval / 2, 0.5 + options.interval / 2]
+            for name, ends in zip(percentages(levels), (intervals.lower, intervals.upper), strict=True):
+                found[f"{model.target} {name}"] = ends
+        if options.probabilities:
+            shares = model.predict_proba(columns, source=source, locate=locate)
+            found |= {f"P({label})": column for label, column in zip(model.classes_, shares.T, strict=True)}
+        if options.decisions:
+            found |= _decisions(model, model.decision_function(columns, source=source, locate=locate))
+    return found, words
+
+
+def _decisions(model: TableModel, values: np.ndarray) -> dict[str, np.ndarray]:
+    """A column of decision values for every class, or one for the second of two."""
+    assert is_classifier(model)
+    if values.ndim == 1:
+        return {f"decision({model.classes_[-1]})": values}
+    if values.shape[1] == len(model.classes_):
+        return {f"decision({label})": column for label, column in zip(model.classes_, values.T, strict=True)}
+    return {f"decision {number}": column for number, column in enumerate(values.T)}
+
+
+def percentages(levels: Sequence[float]) -> list[str]:
+    """Return the levels as percentages that differ, with as few digits as that needs.
+
+    >>> percentages([0.05, 0.95]), percentages([0.4999999995, 0.5000000005])
+    (['5%', '95%'], ['49.99999995%', '50.00000005%'])
+    """
+    short = [f"{100 * level:g}%" for level in np.round(levels, 9)]
+    return short if len(set(short)) == len(levels) else [f"{100 * level:.15g}%" for level in levels]

@@ -1,0 +1,245 @@
+"""``mercer predict``: several files, standard input and output, kept columns, and how sure a prediction is."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mercer
+from cli_output import refusal
+from mercer.cli import main, use_blocks
+
+RNG = np.random.default_rng(0)
+TABLE = pd.DataFrame({"id": [f"h{i}" for i in range(60)], "size": RNG.uniform(0, 6, 60).round(2)})
+TABLE["town"] = RNG.choice(["Ulm", "Zug"], 60)
+TABLE["price"] = np.sin(TABLE["size"]) + 0.2 * RNG.normal(size=60)
+TABLE["kind"] = np.digitize(TABLE["size"], [2.0, 4.0])
+TABLE["kind"] = np.array(["low", "middle", "high"])[TABLE["kind"]]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a model of each kind."""
+    folder = tmp_path_factory.mktemp("models")
+    TABLE.to_csv(folder / "houses.csv", index=False)
+    for name, target, other, *options in (
+        ("ridge", "price", "kind", "--model", "ridge"),
+        ("gp", "price", "kind", "--model", "gp"),
+        ("svr", "price", "kind", "--model", "svr", "--set", "C=1"),
+        ("svc", "kind", "price", "--model", "svc", "--set", "C=10"),
+        ("logistic", "kind", "price", "--model", "logistic"),
+    ):
+        files = [str(folder / "houses.csv"), "-o", str(folder / f"{name}.mercer")]
+        assert (
+            main(["fit", *files, "-t", target, "--drop", other, "--drop", "id", "--test-size", "0", *options, "-q"])
+            == 0
+        )
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MERCER_DEBUG", raising=False)
+    TABLE.iloc[:40].drop(columns=["price", "kind"]).to_csv("may.csv", index=False)
+    TABLE.iloc[40:].drop(columns=["price", "kind"]).to_csv("june.csv", index=False)
+
+
+def run(capsys: Any, *arguments: Any) -> tuple[int, str, str]:
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def predicted(capsys: Any, *arguments: Any) -> pd.DataFrame:
+    code, out, err = run(capsys, "predict", *arguments)
+    assert code == 0, err
+    return pd.read_csv(io.StringIO(out))
+
+
+def feed(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+
+def test_several_files_are_predicted_in_order_and_named(capsys: Any, models: Path) -> None:
+    frame = predicted(capsys, models / "ridge.mercer", "may.csv", "june.csv")
+    assert frame.columns.tolist() == ["file", "price"]
+    assert frame["file"].tolist() == ["may.csv"] * 40 + ["june.csv"] * 20
+    alone = predicted(capsys, models / "ridge.mercer", "june.csv")
+    assert alone.columns.tolist() == ["price"]
+    np.testing.assert_array_equal(frame["price"][40:], alone["price"])
+
+
+def test_several_files_in_blocks_give_the_same_table(
+    capsys: Any, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = [models / "ridge.mercer", "may.csv", "june.csv", "--keep", "id,town", "--interval", "0.8"]
+    assert run(capsys, "predict", *arguments, "-o", "whole.csv")[0] == 0
+    monkeypatch.setattr(use_blocks, "_LARGE", 1)
+    assert run(capsys, "predict", *arguments, "-o", "blocks.csv")[0] == 0
+    pd.testing.assert_frame_equal(pd.read_csv("blocks.csv"), pd.read_csv("whole.csv"))
+    code, _, err = run(capsys, "predict", *arguments, "-o", "blocks.tsv")
+    assert code == 2 and "name a .csv or .parquet file" in refusal(err)
+
+
+def test_standard_input_and_output(capsys: Any, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = predicted(capsys, models / "ridge.mercer", "may.csv")
+    feed(monkeypatch, Path("may.csv").read_text())
+    pd.testing.assert_frame_equal(predicted(capsys, models / "ridge.mercer", "-", "--out", "-"), expected)
+    feed(monkeypatch, Path("may.csv").read_text())
+    both = predicted(capsys, models / "ridge.mercer", "june.csv", "-")
+    assert both["file"].unique().tolist() == ["june.csv", "standard input"]
+    feed(monkeypatch, TABLE.to_csv(index=False))
+    code, out, err = run(capsys, "evaluate", models / "ridge.mercer", "-", "--drop", "kind", "--drop", "id", "--json")
+    assert code == 0, err
+    assert json.loads(out)["data"] == "standard input"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "standard input is empty"),
+        ("size,town\n", "standard input has no rows of data"),
+        ("town\nUlm\n", "standard input"),
+        ("size,town\nlarge,Ulm\n", "standard input"),
+        ("size,town\n1.0\n", "standard input"),
+    ],
+)
+def test_faults_of_standard_input_are_named_as_such(
+    capsys: Any, models: Path, monkeypatch: pytest.MonkeyPatch, text: str, words: str
+) -> None:
+    feed(monkeypatch, text)
+    code, out, err = run(capsys, "predict", models / "ridge.mercer", "-")
+    assert code == 2 and not out
+    assert words in refusal(err) and "mercer-" not in err and ".csv" not in refusal(err)
+
+
+def test_kept_columns_stand_before_the_predictions(capsys: Any, models: Path) -> None:
+    TABLE.to_csv("all.csv", index=False)
+    frame = predicted(
+        capsys, models / "ridge.mercer", "all.csv", "--drop", "kind", "--keep", "town", "--keep", "id,price"
+    )
+    assert frame.columns.tolist() == ["town", "id", "price", "predicted price"]
+    assert frame["id"].tolist() == TABLE["id"].tolist()
+    np.testing.assert_allclose(frame["price"], TABLE["price"])
+    everything = predicted(capsys, models / "ridge.mercer", "may.csv", "--keep", "all")
+    assert everything.columns.tolist() == ["id", "size", "town", "price"]
+    code, _, err = run(capsys, "predict", models / "ridge.mercer", "may.csv", "--keep", "twon")
+    assert code == 2 and "may.csv has no column 'twon' to keep. Did you mean 'town'?" in refusal(err)
+
+
+def test_a_process_says_its_deviations(capsys: Any, models: Path) -> None:
+    frame = predicted(capsys, models / "gp.mercer", "may.csv", "--std", "--interval", "0.9")
+    assert frame.columns.tolist() == ["price", "price std", "price 5%", "price 95%"]
+    model = mercer.load(models / "gp.mercer")
+    rows = model.encoder_.transform(TABLE.iloc[:40].drop(columns=["price", "kind"]))
+    deviations = model.estimator_.predict(rows, return_std=True, observation=True)[1]
+    np.testing.assert_allclose(frame["price std"], deviations * model.target_scale_)
+
+
+@pytest.mark.parametrize("name", ["ridge", "gp"])
+def test_intervals_contain_about_the_share_that_was_asked_for(capsys: Any, models: Path, name: str) -> None:
+    rng = np.random.default_rng(1)
+    new = pd.DataFrame({"size": rng.uniform(0, 6, 400), "town": rng.choice(["Ulm", "Zug"], 400)})
+    price = np.sin(new["size"]) + 0.2 * rng.normal(size=400)
+    new.to_csv("new.csv", index=False)
+    code, out, err = run(capsys, "predict", models / f"{name}.mercer", "new.csv", "--interval", "0.9")
+    assert code == 0 and "Intervals: coverage 90 % by jackknife+ by exact leave-one-out" in err
+    frame = pd.read_csv(io.StringIO(out))
+    assert 0.82 < np.mean((frame["price 5%"] <= price) & (price <= frame["price 95%"])) < 0.98
+
+
+def test_decision_values_have_a_column_for_each_class(capsys: Any, models: Path) -> None:
+    frame = predicted(capsys, models / "svc.mercer", "may.csv", "--decision")
+    assert frame.columns.tolist() == ["kind", "decision(high)", "decision(low)", "decision(middle)"]
+    largest = frame.columns[1:].to_numpy()[frame.iloc[:, 1:].to_numpy().argmax(axis=1)]
+    assert (largest == "decision(" + frame["kind"] + ")").all()
+    TABLE[TABLE["kind"] != "middle"].drop(columns=["price", "id"]).to_csv("two.csv", index=False)
+    assert run(capsys, "fit", "two.csv", "-t", "kind", "--model", "svc", "--set", "C=1", "-q")[0] == 0
+    two = predicted(capsys, "two.mercer", "may.csv", "--decision")
+    assert two.columns.tolist() == ["kind", "decision(low)"]
+    assert ((two["decision(low)"] > 0) == (two["kind"] == "low")).all()
+
+
+def test_probabilities_sum_to_one(capsys: Any, models: Path) -> None:
+    frame = predicted(capsys, models / "logistic.mercer", "may.csv", "--proba")
+    assert frame.columns.tolist() == ["kind", "P(high)", "P(low)", "P(middle)"]
+    np.testing.assert_allclose(frame.iloc[:, 1:].sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("svc", ["--std"], "--std is for models of numbers, and"),
+        ("svr", ["--std"], "SVR gives no standard deviations; fit it again with --model auto or gp."),
+        ("ridge", ["--std"], "KernelRidge gives no standard deviations; fit it again with --model auto or gp."),
+        ("svr", ["--interval", "0.9"], "SVR gives no intervals; fit it again with --model auto, ridge or gp."),
+        ("ridge", ["--interval", "1.2"], "--interval must be between 0 and 1, but is 1.2"),
+        ("ridge", ["--interval", "nan"], "--interval must be between 0 and 1"),
+        ("ridge", ["--proba"], "--proba is for models of classes, and"),
+        ("ridge", ["--decision"], "--decision is for models of classes, and"),
+        ("svc", ["--proba"], "SVC gives no probabilities; fit it again with --model auto, logistic, "),
+        ("svc", ["-"], "- stands for standard input"),
+    ],
+)
+def test_what_a_model_cannot_say_is_an_error_before_any_row_is_read(
+    capsys: Any, models: Path, monkeypatch: pytest.MonkeyPatch, name: str, options: list[str], words: str
+) -> None:
+    monkeypatch.setattr("mercer.cli.use.read_table", None)
+    feed(monkeypatch, "")
+    code, out, err = run(capsys, "predict", models / f"{name}.mercer", "-", *options, "-o", "out.csv")
+    assert code == 2 and not out and words in refusal(err)
+    assert not Path("out.csv").exists()
+
+
+def test_the_model_is_not_read_from_standard_input(capsys: Any) -> None:
+    code, _, err = run(capsys, "predict", "-", "may.csv")
+    assert code == 2 and "the model must be a file" in refusal(err)
+
+
+@pytest.mark.parametrize("out", ["may.csv", "june.csv"])
+def test_no_input_is_overwritten(capsys: Any, models: Path, out: str) -> None:
+    before = Path(out).read_bytes()
+    code, _, err = run(capsys, "predict", models / "ridge.mercer", "may.csv", "june.csv", "-o", out)
+    assert code == 2 and "would be overwritten" in refusal(err) and Path(out).read_bytes() == before
+
+
+def test_one_bad_file_among_several_writes_nothing(capsys: Any, models: Path) -> None:
+    Path("old.csv").write_text("kept\n")
+    for text, words in (("size\n1.0\n", "town"), ("size,town\n", "no rows of data"), ("size,town\n?,Ulm\n", "size")):
+        Path("bad.csv").write_text(text)
+        code, out, err = run(capsys, "predict", models / "ridge.mercer", "may.csv", "bad.csv", "-o", "old.csv")
+        assert code == 2 and not out and words in refusal(err)
+        assert Path("old.csv").read_text() == "kept\n"
+
+
+def test_a_stop_leaves_no_file(capsys: Any, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mercer.KernelRidge.interval", stop)
+    for large in (2**26, 1):
+        monkeypatch.setattr(use_blocks, "_LARGE", large)
+        arguments = ["predict", models / "ridge.mercer", "may.csv", "--interval", "0.9", "-o", "out.csv"]
+        assert run(capsys, *arguments)[0] == 130
+        assert sorted(path.name for path in Path().iterdir()) == ["june.csv", "may.csv"]
+
+
+def test_one_row_has_all_answers(capsys: Any, models: Path) -> None:
+    TABLE.iloc[:1].drop(columns=["price", "kind"]).to_csv("one.csv", index=False)
+    assert predicted(capsys, models / "gp.mercer", "one.csv", "--interval", "0.9", "--std").shape == (1, 4)
+    assert predicted(capsys, models / "logistic.mercer", "one.csv", "--proba", "--decision").shape == (1, 7)
+
+
+def test_json_lists_every_column(capsys: Any, models: Path) -> None:
+    code, out, _ = run(capsys, "predict", models / "gp.mercer", "may.csv", "june.csv", "--std", "--json")
+    result = json.loads(out)
+    assert code == 0 and result["data"] == ["may.csv", "june.csv"] and result["rows"] == 60
+    assert len(result["predictions"]) == len(result["price std"]) == len(result["file"]) == 60
