@@ -99,8 +99,12 @@ def centred(X: Array, frame: Frame, scales: tuple[float, ...], dtype: np.dtype) 
 
     def prepare(rows: slice) -> Callable[[], None]:
         def work() -> None:
-            part = (X[rows] if isinstance(columns, slice) else X[rows].take(columns, axis=1)) - middle
-            A[rows] = part if divisors is None else part / divisors
+            part = X[rows] if isinstance(columns, slice) else X[rows].take(columns, axis=1)
+            if divisors is None:
+                # The difference is still rounded from float64, but is written once.
+                np.subtract(part, middle, out=A[rows], casting="same_kind")
+            else:
+                A[rows] = (part - middle) / divisors
             norms[rows] = squared_norms(A[rows], dtype)
 
         return work

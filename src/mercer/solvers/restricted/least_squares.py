@@ -67,8 +67,11 @@ class RestrictedLeastSquares:
                 f"an approximation by landmarks needs alpha > 0 and finite, but alpha is {self.alphas}."
             )
 
-    def residual(self, gamma: Matrix) -> tuple[Matrix, Vector]:
-        """Half of minus the gradient by coordinates, (m, k), and the objective of each target; one pass."""
+    def residual(self, gamma: Matrix, rows: Passes | None = None) -> tuple[Matrix, Vector]:
+        """Half of minus the gradient by coordinates, (m, k), and the objective of each target; one pass.
+
+        It is over other ``rows`` where these are given.
+        """
         k = gamma.shape[1]
 
         def visit(part: Part, F: Matrix) -> tuple[Matrix, Vector]:
@@ -76,7 +79,7 @@ class RestrictedLeastSquares:
             weighted = part.weights * left
             return weighted, (weighted * left).sum(axis=0)
 
-        products, losses = self.rows.sweep(self.white.coefficients(gamma), visit, (k, k))
+        products, losses = (self.rows if rows is None else rows).sweep(self.white.coefficients(gamma), visit, (k, k))
         return self.white.pull(products) - self.alphas * gamma, losses + self.alphas * (gamma**2).sum(axis=0)
 
     def curve(self, gamma: Matrix, rows: Passes | None = None) -> Matrix:
@@ -142,15 +145,16 @@ class RestrictedCG:
         m, k = problem.rows.shape[1:]
         with memory.track() as account, ExitStack() as stack:
             stack.enter_context(memory.reserve(8 * m * m, f"the preconditioner of {m:,} landmarks"))
-            answer, status = _Answer.at(problem, np.zeros((m, k)), 0), Status.converged
-            size = _lengths(answer.residual)
+            answer, status = None, Status.converged
             if start is not None:
-                answer = _Answer.at(problem, start, answer.passes)
-            if not answer.is_small(self.tol):
+                zero = _Answer.at(problem, np.zeros((m, k)), 0)
+                answer = _Answer.at(problem, start, zero.passes, zero.size)
+            if answer is None or not answer.is_small(self.tol):
                 answer, status = self._improve(problem, answer, stack)
+            answer = answer.in_double(problem)
         gap = float(answer.gap.sum())
         with np.errstate(divide="ignore", invalid="ignore"):
-            violation = float(np.where(size > 0, _lengths(answer.residual) / size, 0.0).max(initial=0.0))
+            violation = float(np.where(answer.size > 0, _lengths(answer.residual) / answer.size, 0.0).max(initial=0.0))
         certificate = Certificate(
             primal=float(answer.objective.sum()),
             dual=float(answer.objective.sum()) - gap,
@@ -163,13 +167,17 @@ class RestrictedCG:
         )
         return Solution(problem.white.coefficients(answer.gamma), status, certificate, RestrictedState(answer.gamma))
 
-    def _improve(self, problem: RestrictedLeastSquares, answer: _Answer, stack: ExitStack) -> tuple[_Answer, Status]:
-        """Steps until the gap is small, with the preconditioner that takes the least time."""
+    def _improve(
+        self, problem: RestrictedLeastSquares, answer: _Answer | None, stack: ExitStack
+    ) -> tuple[_Answer, Status]:
+        """Steps from an answer, or from 0, until the gap is small, with the preconditioner that takes the least time."""
         rows = problem.rows
         if not (isinstance(rows, StoredRows) and clusters.are_cheaper(*rows.shape[:2])):
             inverse = self._by_sample(problem)
-            return self._refine(problem, inverse, answer, in_single(rows, stack))
+            single = in_single(rows, stack)
+            return self._refine(problem, inverse, answer or self._zero(problem, single), single)
         single = in_single(rows, stack)
+        answer = answer or self._zero(problem, single)
         K = (single if isinstance(single, StoredRows) else rows).gram.stored_array()
         if K is not None:
             hessian = clusters.Clusters.of(K, rows.weights, problem.white, rows.n_jobs)
@@ -180,6 +188,18 @@ class RestrictedCG:
                 return answer, status
             del inverse
         return self._refine(problem, self._by_sample(problem), answer, single)
+
+    def _zero(self, problem: RestrictedLeastSquares, single: Passes | None) -> _Answer:
+        """The answer 0, whose residual is as exact as the steps that follow; all others are in float64."""
+        zero = np.zeros(problem.rows.shape[1:])
+        if single is not None:
+            try:
+                answer = _Answer.at(problem, zero, 0, single=single)
+            except NumericalError:
+                # Some kernel value is beyond the range of float32, and the steps go on in float64.
+                return _Answer.at(problem, zero, 1)
+            return answer.in_double(problem) if answer.is_small(self.tol) else answer
+        return _Answer.at(problem, zero, 0)
 
     def _by_sample(self, problem: RestrictedLeastSquares) -> precondition.EstimatedInverse:
         sampled = precondition.Sampled.of(problem.rows, problem.white, np.random.RandomState(self.random_state))
@@ -206,11 +226,12 @@ class RestrictedCG:
                 if run.single is None:
                     raise
                 # Some kernel value is beyond the range of float32.
+                best = best.in_double(problem)
                 run = _Run(problem, inverse, best, None)
                 continue
             falls = found.gap.sum() < best.gap.sum()
             if run.single is not None and not found.gap.sum() < best.gap.sum() * _SINGLE_FALL:
-                best = replace(found if falls else best, passes=found.passes)
+                best = replace(found if falls else best, passes=found.passes).in_double(problem)
                 run = _Run(problem, inverse, best, None)
                 continue
             if not found.gap.sum() < best.gap.sum() / _FALL:
@@ -273,7 +294,8 @@ class _Run:
 
     def answer(self, last: _Answer, done: int) -> _Answer:
         """Where the steps are, with its true residual; ``done`` of them are among the passes of the last answer."""
-        return _Answer.at(self.problem, self.start.gamma + self.search.x, last.passes + self.search.steps - done)
+        passes = last.passes + self.search.steps - done
+        return _Answer.at(self.problem, self.start.gamma + self.search.x, passes, last.size)
 
     def follows(self, answer: _Answer) -> bool:
         """Go on from the true residual of the answer; False where it is so large that directions say nothing."""
@@ -285,18 +307,36 @@ class _Run:
 
 @dataclass(frozen=True, eq=False)
 class _Answer:
-    """Coordinates, with the true residual, objective and bound of the gap of each target."""
+    """Coordinates, with the true residual, objective and bound of the gap of each target.
+
+    ``size`` are the lengths of the residual of 0, and ``exact`` is False where the residual is in float32.
+    """
 
     gamma: Matrix
     residual: Matrix
     objective: Vector
     gap: Vector
     passes: int
+    size: Vector
+    exact: bool = True
 
     @classmethod
-    def at(cls, problem: RestrictedLeastSquares, gamma: Matrix, passes: int) -> _Answer:
-        residual, objective = problem.residual(gamma)
-        return cls(gamma, residual, objective, (residual**2).sum(axis=0) / problem.alphas, passes + 1)
+    def at(
+        cls,
+        problem: RestrictedLeastSquares,
+        gamma: Matrix,
+        passes: int,
+        size: Vector | None = None,
+        single: Passes | None = None,
+    ) -> _Answer:
+        residual, objective = problem.residual(gamma, single)
+        gap = (residual**2).sum(axis=0) / problem.alphas
+        size = _lengths(residual) if size is None else size
+        return cls(gamma, residual, objective, gap, passes + 1, size, single is None)
+
+    def in_double(self, problem: RestrictedLeastSquares) -> _Answer:
+        """The same coordinates with a residual in float64, which takes a pass unless it is."""
+        return self if self.exact else _Answer.at(problem, self.gamma, self.passes, self.size)
 
     def is_small(self, tol: float) -> bool:
         """Whether no target has a larger gap than this share of its objective."""
