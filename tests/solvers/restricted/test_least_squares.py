@@ -131,6 +131,40 @@ def test_steps_in_single_precision_end_where_those_in_double_do():
     assert a.certificate.primal == pytest.approx(b.certificate.primal, rel=2e-6)
 
 
+class Counting(StoredRows):
+    """Rows that note the precision of each pass in the list of their class."""
+
+    def sweep(self, V, visit, widths):
+        self.seen.append(self.gram.dtype.name)
+        return super().sweep(V, visit, widths)
+
+
+def counted(stated, alphas):
+    rows = stated.rows
+    Counting.seen = []
+    solution = RestrictedCG().solve(
+        RestrictedLeastSquares(Counting(rows.gram, rows.targets, rows.weights), stated.white, np.array(alphas))
+    )
+    assert solution.certificate.iterations == len(Counting.seen) and Counting.seen[-1] == "float64"
+    return solution, Counting.seen
+
+
+def test_only_residuals_of_answers_are_in_double():
+    stated, K_mm = problem(4000, 20)
+    solution, seen = counted(stated, (1e-2, 3.0))
+    assert seen[:2] == ["float32", "float32"] and seen.count("float64") == 2
+    features, gamma = naive(stated, K_mm)
+    assert solution.certificate.primal == pytest.approx(objectives(stated, features, gamma).sum(), rel=1e-6)
+
+
+def test_zero_is_certified_in_double():
+    stated, _ = problem()
+    solution, seen = counted(stated, (1e14, 1e14))
+    assert seen == ["float32", "float64"] and not solution.value.any()
+    residual, objective = stated.residual(np.zeros((60, 2)))
+    assert solution.certificate.dual == float(objective.sum() - ((residual**2).sum(axis=0) / 1e14).sum())
+
+
 def test_values_in_single_precision_are_held_or_evaluated_in_each_pass():
     stated, _ = problem(8000, 20, alphas=(1e-2, 1e-2))
     held = RestrictedCG().solve(stated)

@@ -170,7 +170,7 @@ class RestrictedCG:
     def _improve(
         self, problem: RestrictedLeastSquares, answer: _Answer | None, stack: ExitStack
     ) -> tuple[_Answer, Status]:
-        """Steps from an answer, or from 0, until the gap is small, with the preconditioner that takes the least time."""
+        """Steps from an answer or 0 until the gap is small, with the preconditioner that takes the least time."""
         rows = problem.rows
         if not (isinstance(rows, StoredRows) and clusters.are_cheaper(*rows.shape[:2])):
             inverse = self._by_sample(problem)
