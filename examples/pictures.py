@@ -22,6 +22,7 @@ from mercer import (
     KernelQuantileRegression,
     KernelRidge,
     OneClassSVM,
+    config,
     plotting,
     ridge_path,
     svm_path,
@@ -50,6 +51,20 @@ def wave(n: int = 60) -> tuple[Any, Any]:
     rng = np.random.default_rng(2)
     x = np.sort(rng.uniform(0, 6, n))
     return x[:, None], np.sin(1.5 * x) + 0.2 * rng.normal(size=n)
+
+
+def convergence() -> Any:
+    X, y = rings()
+    with config(trace=True):
+        model = SVC(C=2.0).fit(X, y)
+    return plotting.ConvergenceDisplay.from_estimator(model)
+
+
+def convergence_of_descent() -> Any:
+    X, _ = blobs()
+    with config(trace=True):
+        model = KernelKMeans(3, random_state=0).fit(X)
+    return plotting.ConvergenceDisplay.from_estimator(model)
 
 
 def boundary() -> Any:
@@ -188,6 +203,8 @@ def alignment() -> Any:
 
 
 PICTURES: tuple[Callable[[], Any], ...] = (
+    convergence,
+    convergence_of_descent,
     boundary,
     boundary_of_three_classes,
     boundary_of_ordered_classes,

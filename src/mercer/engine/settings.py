@@ -1,4 +1,4 @@
-"""Settings of the process: memory budget, number of threads and Ctrl-C, global or for a ``with`` block."""
+"""Settings of the process: memory budget, number of threads, Ctrl-C and traces, global or for a ``with`` block."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from mercer._errors import ParameterError
 
@@ -24,6 +25,9 @@ class Settings:
     memory: int | None = None
     n_jobs: int | None = None
     on_interrupt: str = "raise"
+    trace: bool = False
+    # Where the fit that goes on keeps its steps, a mercer.engine.trace.Recorder.
+    recorder: Any = None
 
 
 _local = threading.local()
@@ -67,7 +71,9 @@ def resolve_jobs(n_jobs: int | None = None) -> int:
     return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
 
 
-def _updated(memory: int | float | str | None, n_jobs: int | None, on_interrupt: str | None) -> Settings:
+def _updated(
+    memory: int | float | str | None, n_jobs: int | None, on_interrupt: str | None, trace: bool | None
+) -> Settings:
     settings = current()
     if memory is not None:
         settings = replace(settings, memory=parse_bytes(memory))
@@ -78,6 +84,10 @@ def _updated(memory: int | float | str | None, n_jobs: int | None, on_interrupt:
             allowed = " or ".join(map(repr, _ON_INTERRUPT))
             raise ParameterError(f"on_interrupt must be {allowed}, but is {on_interrupt!r}.")
         settings = replace(settings, on_interrupt=on_interrupt)
+    if trace is not None:
+        if trace not in (True, False):
+            raise ParameterError(f"trace must be True or False, but is {trace!r}.")
+        settings = replace(settings, trace=bool(trace))
     return settings
 
 
@@ -97,9 +107,12 @@ class _Applied:
 
 
 def config(
-    memory: int | float | str | None = None, n_jobs: int | None = None, on_interrupt: str | None = None
+    memory: int | float | str | None = None,
+    n_jobs: int | None = None,
+    on_interrupt: str | None = None,
+    trace: bool | None = None,
 ) -> _Applied:
-    """Set the memory budget, the number of threads and what Ctrl-C does, for good or for a ``with`` block.
+    """Set the memory budget, threads, what Ctrl-C does and what fits keep, for good or for a ``with`` block.
 
     Parameters
     ----------
@@ -114,11 +127,15 @@ def config(
         certificate is ``interrupted``, and the gap is true. This may take one more pass over the rows, which a second
         Ctrl-C ends. Fits with a checkpoint always raise, since they go on from there, and so do fits of a search and
         that of its best candidate to all rows: Ctrl-C ends it as a whole.
+    trace : bool, optional
+        Whether iterative learners keep their steps as ``trace_``, a table of at most 200
+        (:class:`mercer.engine.trace.Trace`; ``trace_.frame()`` is a DataFrame). Default: no. Values are those that the
+        solver has at a step, in its precision; they are not part of model files.
 
     Raises
     ------
     ParameterError
-        If a value is not a size, not a number of threads, or not one of the words.
+        If a value is not a size, not a number of threads, not one of the words, or no truth value.
 
     Examples
     --------
@@ -129,7 +146,7 @@ def config(
     """
     global _global
     before = _global
-    _global = _updated(memory, n_jobs, on_interrupt)
+    _global = _updated(memory, n_jobs, on_interrupt, trace)
     return _Applied(before)
 
 

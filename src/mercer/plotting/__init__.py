@@ -9,6 +9,7 @@ from mercer.plotting.alignment import AlignmentDisplay
 from mercer.plotting.boundary import BoundaryDisplay
 from mercer.plotting.clusters import ClustersDisplay
 from mercer.plotting.components import ComponentsDisplay
+from mercer.plotting.convergence import ConvergenceDisplay
 from mercer.plotting.gram import GramDisplay
 from mercer.plotting.losses import LossDisplay
 from mercer.plotting.margins import MarginsDisplay
@@ -25,6 +26,7 @@ __all__ = [
     "BoundaryDisplay",
     "ClustersDisplay",
     "ComponentsDisplay",
+    "ConvergenceDisplay",
     "EigenfunctionsDisplay",
     "GramDisplay",
     "LossDisplay",

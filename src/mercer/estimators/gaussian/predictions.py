@@ -119,7 +119,7 @@ class GaussianPredictions(KernelEstimator):
     @property
     def _not_in_file(self) -> tuple[str, ...]:
         """Attributes that follow from the others, and are too large for a model file."""
-        return ("L_",) if len(self.alpha_) > _MOST_STORED else ()
+        return ("trace_", "L_") if len(self.alpha_) > _MOST_STORED else ("trace_",)
 
     @property
     def _posterior(self) -> Posterior:

@@ -18,6 +18,7 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Number, Whole
 from mercer.engine import memory
 from mercer.engine.progress import Progress
+from mercer.engine.trace import record
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import NO_SPACE
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support, values_of
@@ -216,6 +217,7 @@ class OnlineExpansion(KernelEstimator, ABC):
                 rates = self._rates(n, state.steps, None if sizes is None else sizes[order])
                 losses.append(self._pass(gram, X, targets, state, order, rates) / n)
                 progress.advance()
+                record("passes", len(losses), {"loss": float(losses[-1])})
             values = self._values_at_own(gram, X, state)
         self._keep(state, X, losses)
         if not self._merges:

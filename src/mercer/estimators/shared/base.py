@@ -23,6 +23,7 @@ from mercer.data.statements import Count, Is, Labels
 from mercer.data.vectors import refuse_unreal, with_sums
 from mercer.engine.threads import hold_one_blas_thread
 from mercer.engine.tiles import TILE
+from mercer.engine.trace import keep_steps
 from mercer.estimators.shared.definiteness import (
     STATIONARY,
     Policy,
@@ -108,6 +109,12 @@ class KernelEstimator(BaseEstimator):
         super().__init_subclass__(**options)
         hold_one_blas_thread(cls)
         refuse_parts(cls)
+        keep_steps(cls)
+
+    @property
+    def _not_in_file(self) -> tuple[str, ...]:
+        """Attributes that a model file does not have."""
+        return ("trace_",)
 
     @classmethod
     @cache

@@ -12,6 +12,7 @@ from numpy.linalg import eigh
 from mercer._types import Array, Vector
 from mercer.engine import threads
 from mercer.engine.progress import Progress
+from mercer.engine.trace import record
 
 # More vectors in a block than eigenpairs are wanted, and blocks that a basis holds before it is shortened.
 EXTRA, BLOCKS = 8, 10
@@ -96,6 +97,7 @@ def block_lanczos(
             values, turns = _ritz(projected[:stop, :stop])
             lowest = min(lowest, float(values[-1]))
             residuals = np.linalg.norm(factor @ turns[filled:, :k], axis=0)
+            record("products", products, {"residual": float(residuals.max())})
             small = bool((residuals <= tol * np.abs(values).max() + floor).all())
             if small or products >= max_products:
                 return RitzPairs(values[:k], basis[:, :stop] @ turns[:, :k], residuals, lowest, products, small)

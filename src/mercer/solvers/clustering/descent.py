@@ -8,6 +8,7 @@ import numpy as np
 
 from mercer._types import Vector
 from mercer.engine.progress import Progress
+from mercer.engine.trace import record
 from mercer.solvers.clustering.means import SLACK, Assignment, Labels, Means, inertia
 from mercer.solvers.solution import Status
 
@@ -103,6 +104,7 @@ class Descent:
         self.steps += 1
         self.settled = shift <= self._rules.shift
         self._progress.advance()
+        record("k-means", self.steps, {"inertia": value})
         return True
 
     def _filled(self, assignment: Assignment) -> Assignment:

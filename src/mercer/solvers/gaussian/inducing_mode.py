@@ -25,6 +25,7 @@ from mercer._errors import NumericalError
 from mercer._types import Matrix, Vector
 from mercer.engine import lapack
 from mercer.engine.progress import Progress
+from mercer.engine.trace import record
 from mercer.solvers.gaussian.cross import CrossCovariance, CrossValues
 from mercer.solvers.gaussian.inducing import kernel_blocks, symmetric
 from mercer.solvers.gaussian.links import Logistic, PairedLink, Softmax
@@ -171,6 +172,7 @@ def find_inducing_mode(
         steps += 1
         idle, best = (0, point.violation) if point.violation < 0.9 * best else (idle + 1, best)
         progress.advance()
+        record("Newton steps", steps, {"violation": point.violation})
     return InducingMode(values, white, point, steps, status)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from mercer._errors import NumericalError
 from mercer._types import Matrix, Vector
 from mercer.engine.progress import Progress
+from mercer.engine.trace import record
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients, of_pair, pair
 from mercer.solvers.gaussian.latent_store import LatentStore
 from mercer.solvers.gaussian.links import Curvature, Link
@@ -146,6 +147,7 @@ def find_mode(
         state.move(direction, change)
         idle, best = (0, violation) if violation < 0.9 * best else (idle + 1, best)
         progress.advance()
+        record("Newton steps", state.steps, {"violation": state.violation})
     state.renew()
     return Mode(state.A, state.F, state.residual, _objective(link, state.A, state.F), state.gap, state.steps, status)
 

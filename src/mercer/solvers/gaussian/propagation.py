@@ -12,6 +12,7 @@ from scipy.special import log_ndtr
 from mercer._errors import NumericalError
 from mercer._types import Matrix, Vector
 from mercer.engine.progress import Progress
+from mercer.engine.trace import record
 from mercer.solvers.gaussian.classification import Approximation, Effort, GaussianClassification
 from mercer.solvers.gaussian.latent_store import LatentStore
 from mercer.solvers.gaussian.mixing import Mixing
@@ -89,6 +90,7 @@ def expectation_propagation(
             tau, nu = _moved(posterior, change, mixing)
             sweeps += 1
             progress.advance()
+            record("sweeps", sweeps, {"evidence": posterior.evidence(signs), "violation": change.size})
     evidence = posterior.evidence(signs)
     gradient: Vector | None = None
     factor: Matrix | None = None

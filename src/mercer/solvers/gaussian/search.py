@@ -27,6 +27,7 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Each, Number
 from mercer.engine import settings, threads
 from mercer.engine.progress import Progress
+from mercer.engine.trace import record
 from mercer.gram.hold import capacity
 
 Objective = Callable[[Vector], tuple[float, Vector]]
@@ -246,11 +247,13 @@ class _Count:
 
     def __init__(self, what: str) -> None:
         self._progress = Progress(None, what)
-        self._highest = -math.inf
+        self._highest, self._count = -math.inf, 0
 
     def add(self, value: float) -> None:
         # Not locked: if two ascents end an evaluation at once, one value may be missing in a line of progress.
         self._highest = max(self._highest, value)
+        self._count += 1
+        record("evaluations", self._count, {"evidence": value, "highest": self._highest})
         self._progress.advance(note=f"evaluations, highest {self._highest:.6g}")
 
 

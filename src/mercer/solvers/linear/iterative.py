@@ -12,6 +12,7 @@ from mercer._errors import DataError, MercerWarning, NumericalError, warn_user
 from mercer._types import Matrix, Vector
 from mercer.engine import lapack, memory, threads
 from mercer.engine.progress import Progress
+from mercer.engine.trace import record
 from mercer.gram.hold import as_it_is
 from mercer.gram.pivots import bytes_needed, randomly_pivoted_cholesky
 from mercer.gram.protocol import GramMatrix
@@ -255,9 +256,9 @@ class _Run:
             if self.steps + 2 > self.solver.max_iter:
                 return x, r, Status.iteration_limit
             if single is None:
-                better = x + self._sweep(exact, inverse, r, aim / 2)
+                better = x + self._sweep(exact, inverse, r, aim / 2, size)
             else:
-                better = x + self._sweep(single, inverse, r, np.maximum(aim / 2, _SINGLE * lengths(r)))
+                better = x + self._sweep(single, inverse, r, np.maximum(aim / 2, _SINGLE * lengths(r)), size)
             residual = b - exact(better)
             before, after = _largest_ratio(lengths(r), size), _largest_ratio(lengths(residual), size)
             x, r = (better, residual) if after < before else (x, r)
@@ -267,13 +268,14 @@ class _Run:
                 single = None
         return x, r, Status.converged
 
-    def _sweep(self, product: Map, inverse: Map, r: Matrix, goal: Vector) -> Matrix:
-        """Steps from a true residual until it seems to be at most the goal."""
-        size = float(np.abs(r).max()) or 1.0
+    def _sweep(self, product: Map, inverse: Map, r: Matrix, goal: Vector, scale: Vector) -> Matrix:
+        """Steps from a true residual until it seems at most the goal; ``scale`` has the lengths of the targets."""
+        size, length = float(np.abs(r).max()) or 1.0, np.where(scale > 0, scale, 1.0)
         search = ConjugateGradients(product, inverse, r / size)
         with np.errstate(over="ignore", invalid="ignore"):
             while search.advance() and self.steps < self.solver.max_iter - 1:
                 error = size * lengths(search.residual)
+                record("conjugate gradients", self.steps, {"residual": float((error / length).max())})
                 if (error <= goal).all() or not np.isfinite(error).all():
                     break
         return size * search.x

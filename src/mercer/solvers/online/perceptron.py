@@ -13,6 +13,7 @@ from mercer._types import Array, Integers
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.engine.tiles import spans
+from mercer.engine.trace import record
 from mercer.gram.hold import REMEDY, capacity, hold, is_small
 from mercer.gram.protocol import GramMatrix
 from mercer.loops import perceptron as loops
@@ -87,6 +88,7 @@ def make_passes(
             order = np.arange(n) if rng is None else rng.permutation(n)
             counts.append(_by_chunks(problem, expansion, order, n_jobs) if walk is None else walk.go(order))
             progress.advance()
+            record("passes", len(counts), {"mistakes": float(counts[-1])})
         expansion.values = None if walk is None else walk.values
     return np.array(counts, dtype=np.int64)
 

@@ -14,6 +14,7 @@ from mercer._types import Matrix, Vector
 from mercer.engine import memory
 from mercer.engine.progress import Progress
 from mercer.engine.settings import current
+from mercer.engine.trace import record
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients
 from mercer.solvers.restricted import clusters, precondition
 from mercer.solvers.restricted.passes import Part, Passes, StoredRows, in_single
@@ -264,7 +265,10 @@ class RestrictedCG:
             progress.advance()
             won = (search.x * (run.start.residual + search.residual)).sum(axis=0)
             gap = (search.residual**2).sum(axis=0) / run.problem.alphas
-            aim = share * np.maximum(run.start.objective - won, 0.0)
+            objective = run.start.objective - won
+            taken = best.passes + search.steps - done
+            record("passes over the rows", taken, partial(_figures, objective, gap))
+            aim = share * np.maximum(objective, 0.0)
             if run.single is not None:
                 aim = np.maximum(aim, _SINGLE * best.gap)
             if (gap <= aim).all() or not gap.sum() < _LOST * best.gap.sum():
@@ -341,6 +345,11 @@ class _Answer:
     def is_small(self, tol: float) -> bool:
         """Whether no target has a larger gap than this share of its objective."""
         return bool((self.gap <= tol * self.objective).all())
+
+
+def _figures(objective: Vector, gap: Vector) -> dict[str, float]:
+    """What traces keep: sums over the targets."""
+    return {"primal": float(objective.sum()), "dual": float((objective - gap).sum())}
 
 
 def _lengths(V: Matrix) -> Vector:

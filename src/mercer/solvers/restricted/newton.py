@@ -14,6 +14,7 @@ from mercer._types import Matrix, Vector
 from mercer.engine import memory
 from mercer.engine.progress import Progress
 from mercer.engine.settings import current
+from mercer.engine.trace import record
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients
 from mercer.solvers.restricted import precondition
 from mercer.solvers.restricted.criteria import Criterion, Envelope
@@ -105,6 +106,10 @@ class _Point:
     gap: float
     off_balance: float
     passes: int
+
+    def figures(self) -> dict[str, float]:
+        """What traces keep."""
+        return {"primal": self.primal, "dual": self.primal - self.gap}
 
     @classmethod
     def at(
@@ -311,6 +316,7 @@ class _Search:
                 best = self.best = point
                 stalls = 0
             self.progress.advance(point.passes - self.progress.done)
+            record("passes over the rows", point.passes, point.figures)
         return point, Status.converged
 
     def _is_close(self, point: _Point) -> bool:

@@ -12,6 +12,7 @@ from mercer._errors import DataError, NumericalError, ParameterError
 from mercer._types import Vector
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
+from mercer.engine.trace import record
 from mercer.gram.hold import fits
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.algebra.lanczos import STEPS, largest_eigenvalue
@@ -293,6 +294,7 @@ class _Iterates:
                 predictions += self.step * (watched @ gradient)
             self._check(self._loss(self.left))
             progress.advance()
+            record("gradient descent", len(self.losses) - 1, {"primal": self.losses[-1]})
         if held_out is not None:
             self.beta = best
         return status

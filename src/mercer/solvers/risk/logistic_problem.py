@@ -102,6 +102,10 @@ class Quality:
     gap: float
     squared_norm: float
 
+    def figures(self) -> dict[str, float]:
+        """What traces keep."""
+        return {"primal": self.primal, "dual": self.primal - self.gap, "violation": self.violation}
+
     @property
     def violation(self) -> float:
         """A bound of the relative error of w: ``|w - w*|`` is at most the square root of twice the gap.

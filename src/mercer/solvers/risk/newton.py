@@ -18,6 +18,7 @@ import numpy as np
 from mercer._errors import NumericalError
 from mercer._types import Matrix, Vector
 from mercer.engine.progress import Progress
+from mercer.engine.trace import record
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients, of_pair, pair
 from mercer.solvers.risk.log_loss import LogLoss, Slope
 from mercer.solvers.risk.logistic_problem import LogisticPoint, Quality, gap_of, inner
@@ -49,6 +50,11 @@ class Controls:
     rounding: float
     progress: Progress
     products: int = 0
+
+    @property
+    def taken(self) -> int:
+        """The steps so far."""
+        return (self.progress.total or 0) - self.left
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +191,7 @@ def descend(
                 "(sklearn.preprocessing.StandardScaler), or scale the kernel down."
             )
         quality = Quality(primal, gap_of(slope, gradient, squared), point.squared_norm)
+        record("Newton steps", controls.taken, quality.figures)
         gained = primal < least[0] - controls.rounding * abs(least[0]) or quality.gap < 0.5 * least[1]
         waited = 0 if gained else waited + 1
         least = min(least[0], primal), min(least[1], quality.gap)

@@ -27,6 +27,7 @@ from mercer._errors import NumericalError
 from mercer._types import Vector
 from mercer.engine import lapack, memory, threads
 from mercer.engine.progress import Progress
+from mercer.engine.trace import record
 from mercer.gram.hold import reserve_square, whole_matrix
 from mercer.solvers.risk.ordinal_problem import OrdinalProblem, QuadraticLoss, best_cuts, solve_small, widest_step
 from mercer.solvers.solution import Certificate, Solution, Status
@@ -212,6 +213,7 @@ class NewtonPath:
             violation = self._violation(pulled[:, 0], expansion)
             if violation <= tol:
                 return Status.converged if self.problem.convex else Status.stationary
+            record("Newton steps", self.steps, {"primal": merit, "violation": violation})
             idle = 0 if violation < 0.5 * least else idle + 1
             least = min(least, violation)
             if self.steps >= max_iter:

@@ -14,12 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer._types import Matrix
 from mercer.engine.progress import Progress
+from mercer.engine.trace import record
 from mercer.solvers.risk.kernel_products import KernelProducts
 from mercer.solvers.risk.rows import QuadraticModel, RowFunction
 
@@ -107,7 +109,13 @@ class Newton:
             better = residual.bound < best.bound
             idle = 0 if residual.bound < 0.5 * best.bound else idle + int(not self._descends(rows, lam, best, residual))
             best = residual if better else best
+            record("Newton steps", steps, partial(self._figures, rows, lam, residual))
         return best, steps
+
+    def _figures(self, rows: RowFunction, lam: float, residual: Residual) -> dict[str, float]:
+        """What traces keep."""
+        primal = float(rows.value(residual.point.F) + 0.5 * lam * residual.point.square)
+        return {"primal": primal, "dual": primal - residual.bound, "violation": residual.worst}
 
     def residual(self, rows: RowFunction, lam: float, point: Point) -> Residual:
         expanded = rows.expand(point.F)

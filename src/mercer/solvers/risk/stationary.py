@@ -16,6 +16,7 @@ from mercer._errors import ParameterError
 from mercer._types import Vector
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
+from mercer.engine.trace import record
 from mercer.losses import HalfSquare
 from mercer.solvers.risk.continuation import Curve, follow
 from mercer.solvers.risk.kernel_products import KernelProducts
@@ -186,6 +187,7 @@ class _Equations:
             step = _solved(self._system(c, Kc), -r)
             steps += 1
             self.progress.advance()
+            record("Newton steps", steps, {"violation": size})
             if not np.isfinite(step).all():
                 break
             moved = self.K @ step[: len(Kc)]

@@ -22,6 +22,7 @@ from mercer.gram.hold import fits, hold_rows, whole_matrix
 from mercer.gram.protocol import GramMatrix
 from mercer.gram.row_store import RowStore
 from mercer.solvers.svm.block import Rounding, Stall, resolves
+from mercer.solvers.svm.certify import PAIRS, keep_step
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.kept_matrix import KeptMatrix
 from mercer.solvers.svm.shrinking import active_rows
@@ -193,6 +194,7 @@ class _ActiveSets:
         stall, may_crawl, patience = Stall(self.gram.dtype), True, _patience(len(rows))
         while point.steps < self.max_iter:
             gap = point.violation()
+            keep_step(PAIRS, point)
             if not gap > goal or not resolves(self.gram.dtype, self._diagonal, point, self.tol):
                 break
             if stall.reached(point.dual(), gap, Rounding.typical(self._diagonal, point)):

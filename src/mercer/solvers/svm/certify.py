@@ -10,6 +10,7 @@ from mercer._errors import NumericalError
 from mercer._types import Positions, Vector
 from mercer.engine import threads
 from mercer.engine.tiles import spans
+from mercer.engine.trace import record
 from mercer.gram.protocol import GramMatrix
 from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.svm.iterate import Iterate
@@ -19,6 +20,8 @@ _APART = 512
 # Whole rows are read for a part of a stored matrix with at least this share of its rows, by so many columns a task.
 _MOST_OF_IT = 0.5
 _SPAN = 2048
+# What traces call the steps of SMO at all of its levels.
+PAIRS = "steps on pairs of weights"
 
 
 def renew_gradient(gram: GramMatrix, point: Iterate, earlier: tuple[Vector, Vector] | None = None) -> None:
@@ -98,6 +101,18 @@ def objectives(point: Iterate) -> tuple[float, float]:
     with np.errstate(over="ignore", invalid="ignore"):
         dual = point.dual()
         return dual + float(_terms(point).sum()), dual
+
+
+def keep_step(work: str, point: Iterate) -> None:
+    """Keep the objectives and the violation at ``point`` where traces are asked for, if it is the whole problem."""
+    if point.origin is None:
+        record(work, point.steps, lambda: figures(point))
+
+
+def figures(point: Iterate) -> dict[str, float]:
+    """Return the objectives and the violation at ``point``, as its gradient has them."""
+    primal, dual = objectives(point)
+    return {"primal": primal, "dual": dual, "violation": point.violation()}
 
 
 def violations(point: Iterate, totals: tuple[float, ...], offsets: tuple[float, ...] | None = None) -> dict[str, float]:

@@ -15,8 +15,10 @@ import numpy as np
 from mercer._types import Vector
 from mercer.engine import threads
 from mercer.engine.progress import Progress
+from mercer.engine.trace import record
 from mercer.gram.features import ExplicitFeatures
 from mercer.loops.coordinates import Box, Descent, dense_pass, sparse_pass
+from mercer.solvers.svm.certify import figures
 from mercer.solvers.svm.interior_features import go_on_inside, passes_before
 from mercer.solvers.svm.iterate import Iterate
 
@@ -103,6 +105,7 @@ class CoordinateDescent:
             if has_sum:
                 balance(point, total)
             self.renew(point)
+            record("coordinates", _MOST_PASSES * n - left, lambda: figures(point))
             if point.violation() <= self.tol:
                 break
             if visits < patience:

@@ -22,6 +22,7 @@ from scipy.optimize import linprog, minimize
 from mercer._types import Matrix, Vector
 from mercer.engine import threads
 from mercer.engine.progress import Progress
+from mercer.engine.trace import record
 
 # The level lies at this share of the way from the lower to the upper bound.
 _LEVEL = 0.3
@@ -93,6 +94,7 @@ class LevelMethod:
                 best, upper = weights, machine.primal
             floor, corner = _least_of_planes(np.array(linear), np.array(slopes))
             lower = max(lower, floor)
+            record("weights of kernels", len(linear), {"primal": upper, "dual": lower})
             progress.advance(note=f"machines, gap {upper - lower:.3g}")
             if upper - lower <= self.tol * abs(upper):
                 break

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from mercer._types import Array, Vector
 from mercer.engine import memory, settings, threads
 from mercer.engine.progress import Progress
+from mercer.engine.trace import wanted
 from mercer.gram import PrecomputedGram
 from mercer.gram.evaluated import compact
 from mercer.gram.hold import fits, reserve_whole, whole_matrix
@@ -88,12 +89,12 @@ class _Pairs:
         return pairs, []
 
     def solve_all(self) -> None:
-        """Solve every pair: tiny ones in one loop, small ones in parallel, large ones one by one."""
+        """Solve every pair: tiny ones in one loop unless traces are asked for, small in parallel, large one by one."""
         n_jobs = self.solver.n_jobs
         if len(self.machines) > 1:
             if self.gram.stored() is not None and all(machine.is_compiled(from_zero=True) for machine in self.machines):
                 self._solve_tiny_paths()
-        elif self.machines[0].is_compiled(from_zero=self.starts is None):
+        elif self.machines[0].is_compiled(from_zero=self.starts is None) and not wanted():
             self.left = ~self._solve_tiny(0, self.answers.beta if self.starts is None else self.starts)
         if not self.left.any():
             return
@@ -169,6 +170,9 @@ class _Pairs:
                 self.every[number].put(problem.pair, answer)
 
     def _joined(self, pair: Pair, gram: GramMatrix) -> PairMatrix | None:
+        # Compiled loops for both classes say nothing of their steps.
+        if wanted():
+            return None
         parts = [self.parts[group] for group in pair]
         if self.blocks is not None:
             return JoinedPair(self.blocks, pair, parts)

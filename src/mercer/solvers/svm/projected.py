@@ -14,7 +14,7 @@ from mercer.engine.progress import Progress
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.solution import Solution
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
-from mercer.solvers.svm.certify import check_gradient, objectives, renew_gradient
+from mercer.solvers.svm.certify import check_gradient, keep_step, objectives, renew_gradient
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.solver import BoxSolver, Start, certified, ended
 
@@ -100,6 +100,7 @@ class ProjectedGradient(BoxSolver):
                 threads.checkpoint()
                 walk.step()
                 progress.advance()
+                keep_step("projected gradient", point)
         status = ended(problem.convex, done, walk.idle < _PATIENCE)
         return certified(problem, point, objectives(point), status, time.perf_counter() - begin, account.peak)
 

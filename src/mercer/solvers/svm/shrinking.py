@@ -18,6 +18,7 @@ from mercer.gram.protocol import GramMatrix
 from mercer.loops.picked import pick_entries
 from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.svm.block import Block, Rounding, Stall, padded, resolves
+from mercer.solvers.svm.certify import PAIRS, keep_step
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.whole_matrix import CRAWL, ROUND, interior_round, newton_round, on_square, square_of
 
@@ -105,6 +106,7 @@ class _ActiveRows:
             rows = active_rows(point, point.violation())
             if len(rows) > _MOST * n or not self._among(rows):
                 self._among_all(ROUND * n)
+            keep_step(PAIRS, point)
             rounding = Rounding.of(self.diagonal, point)
             if not np.isfinite(point.F).all() or stall.reached(point.dual(), point.violation(), rounding):
                 return

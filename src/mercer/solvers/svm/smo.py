@@ -45,7 +45,7 @@ from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.solution import Solution
 from mercer.solvers.svm.active_set import by_active_sets
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
-from mercer.solvers.svm.certify import check_gradient, objectives, renew_gradient
+from mercer.solvers.svm.certify import PAIRS, check_gradient, keep_step, objectives, renew_gradient
 from mercer.solvers.svm.coordinates import CoordinateDescent, descent_bytes, is_cheaper, most_cheap
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.kept_matrix import KeptMatrix
@@ -131,11 +131,13 @@ class SMO(BoxSolver):
             elif point.beta.any():
                 renew_gradient(problem.gram, point)
             solver.known = point.beta.copy(), point.F.copy()
+            keep_step(PAIRS, point)
             solver.solve(point, self.tol)
             values = objectives(point)
             allowed = _Allowed.of(problem.gram, self.tol) if self.stop == "gap" else None
             if allowed is not None:
                 values = _close_gap(solver, point, allowed, values)
+        keep_step(PAIRS, point)
         converged = point.violation() <= self.tol and (allowed is None or allowed.excess(*values) <= 1)
         status = ended(problem.convex, converged, point.steps >= self.limit)
         seconds = time.perf_counter() - begin

@@ -13,6 +13,7 @@ from mercer._errors import DataError, NumericalError, ParameterError
 from mercer._types import Integers, Vector
 from mercer.engine import memory
 from mercer.engine.progress import Progress
+from mercer.engine.trace import record
 from mercer.losses import Hinge, Loss
 from mercer.solvers.solution import Certificate, Solution, Status
 from mercer.solvers.svm.stochastic_rows import DescentState, StochasticRows
@@ -208,8 +209,11 @@ class StochasticDescent:
                 judge.visits += np.bincount(turn, minlength=len(judge.visits))
                 epoch += 1
                 progress.advance()
-                if (epoch & (epoch - 1) == 0 or epoch == self.max_epochs) and judge.gap(walk) <= self.tol:
-                    break
+                if epoch & (epoch - 1) == 0 or epoch == self.max_epochs:
+                    gap = judge.gap(walk)
+                    record("passes", epoch, judge.figures)
+                    if gap <= self.tol:
+                        break
         converged = judge.relative_gap <= self.tol
         status = Status.iteration_limit if not converged else Status.converged if risk.convex else Status.stationary
         certificate = Certificate(
@@ -283,6 +287,10 @@ class _Judge:
     def relative_gap(self) -> float:
         size = max(abs(self.primal), abs(self.dual))
         return (self.primal - self.dual) / size if 0 < size < np.inf else float(size)
+
+    def figures(self) -> dict[str, float]:
+        """What traces keep."""
+        return {"primal": self.primal, "dual": self.dual, "violation": self.violation}
 
     def gap(self, walk: DescentState) -> float:
         """Evaluate the current answer of ``walk``, and restart the sums of slopes; return the relative gap."""

@@ -9,8 +9,10 @@ import numpy as np
 from mercer._types import Array, Vector
 from mercer.engine import threads
 from mercer.engine.tiles import spans
+from mercer.engine.trace import portions
 from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.svm.block import Block, Rounding, Stall, padded, resolves
+from mercer.solvers.svm.certify import PAIRS, keep_step
 from mercer.solvers.svm.free_set import newton_change, solution_by_free_sets
 from mercer.solvers.svm.interior import interior_point, interior_point_in_tube
 from mercer.solvers.svm.iterate import Iterate
@@ -65,9 +67,14 @@ def on_square(square: Array, point: Iterate, tol: float, max_iter: int, n_jobs: 
         if K.dtype == np.float32 and not resolves(K.dtype, diagonal, point, tol, begin):
             return
         portion = min(ROUND * len(K), max_iter - point.steps)
-        change = block.solve(square, diagonal, point, 0.9 * tol, portion)
-        moved = np.flatnonzero(change)
-        _subtract(point.F, square, moved, change[moved], n_jobs)
+        for part in portions(portion, point.steps):
+            before = point.steps
+            change = block.solve(square, diagonal, point, 0.9 * tol, part)
+            moved = np.flatnonzero(change)
+            _subtract(point.F, square, moved, change[moved], n_jobs)
+            keep_step(PAIRS, point)
+            if point.steps - before < part:
+                break
         if point.violation() > tol and point.steps < max_iter:
             newton_round(square, point)
         if point.steps >= crawls:

@@ -16,6 +16,7 @@ from mercer.gram.protocol import GramMatrix
 from mercer.gram.row_store import RowStore
 from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.svm.block import Block, Rounding, Stall, padded, resolves
+from mercer.solvers.svm.certify import PAIRS, keep_step
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.whole_matrix import ROUND, on_square
 
@@ -118,6 +119,7 @@ def by_working_sets(
         moved = np.flatnonzero(change)
         store.subtract(point.F, rows[moved], change[moved])
         progress.advance()
+        keep_step(PAIRS, point)
         if stall.reached(point.dual(), point.violation(), Rounding.typical(diagonal, point)):
             break
 
