@@ -21,6 +21,7 @@ TOPICS = {
     "loops": "notice",
     "maps": "exact_maps random_maps",
     "persistence": "tables",
+    "reports": "browser",
     "solvers": "naive_gram",
     "solvers/svm": "forms near_copies",
 }

@@ -120,6 +120,8 @@ def _solution(material: Material) -> str:
         return "The fit is certified: it is optimal up to rounding."
     share = f"at most {100 * max(certificate.relative_gap, 0.0):.2g} % of the objective could still be gained"
     if certificate.status in (Status.converged, Status.direct, Status.given):
+        if certificate.relative_gap > _SMALL_GAP:
+            return f"The certificate is wide: {share}."
         return f"The fit is certified: {share}."
     words = certificate.status.value.split(". ")[0].rstrip(".")
     name = certificate.status.name.replace("_", " ")
