@@ -93,4 +93,5 @@ def _tests(data: Any, n: int) -> list[np.ndarray]:
     # A published test part has another distribution than the training part in some of these.
     if "n_train" in data and n - int(data["n_train"]) > 100:
         return [np.arange(int(data["n_train"]), n)]
-    return [np.random.default_rng(split).permutation(n)[: n // 10] for split in range(count)]
+    order = np.random.default_rng(0).permutation(n)
+    return [order[fold::SPLITS] for fold in range(count)]

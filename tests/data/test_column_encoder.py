@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 from mercer._errors import DataError, ParameterError
 from mercer.data.column_encoder import ColumnEncoder
@@ -112,3 +113,18 @@ def test_numbers_as_they_are_come_before_text() -> None:
     for column, known in zip(plain.columns[:4], expected.columns[:4], strict=True):
         assert column.tolist() == known.tolist()
     assert other.sources_.tolist() == [0, 0, 0, 1]
+
+
+def test_scores_that_are_cut_off_later_are_those_that_were_cut_off_from_the_start() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"size": rng.normal(size=500), "sold": pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(500), "D")}
+    )
+    frame["town"] = rng.choice(["Ulm", "Zug"], 500)
+    far, near = ColumnEncoder(farthest=3.5).fit(frame), ColumnEncoder().fit(frame)
+    scores = far.transform(frame)[:, :2]
+    np.testing.assert_allclose(np.abs(scores).max(axis=0), norm.ppf(1 - 0.5 / 500))
+    found = far.cut_off(2.5)
+    np.testing.assert_array_equal(found.transform(frame), near.transform(frame))
+    assert found.farthest == near.farthest == 2.5 and far.farthest == 3.5
+    assert np.abs(near.transform(frame)[:, :2]).max() == 2.5

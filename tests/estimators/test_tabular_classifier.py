@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import pickle
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -120,6 +121,31 @@ def test_a_rare_class_keeps_its_share() -> None:
     P = TabularClassifier().fit(X[:400], y[:400]).predict_proba(X[400:])[:, 1]
     assert 0.02 < y[:400].mean() < 0.06 and abs(P.mean() - y[:400].mean()) < 0.01
     assert log_loss(y[400:], P) < 0.7 * log_loss(y[400:], np.full(2000, y[:400].mean()))
+
+
+def test_a_rare_class_at_the_end_of_a_column_is_learnt_beside_others(tmp_path: Path) -> None:
+    """By one set of length scales, with scores that are cut off among its rows, the loss is .256."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(1240, 3))
+    y = (np.sin(3 * X[:, 0]) + X[:, 1] > 0).astype(int)
+    y[X[:, 2] > 1.9] = 2
+    model = TabularClassifier().fit(X[:240], y[:240])
+    P = model.predict_proba(X[240:])
+    assert (y[:240] == 2).sum() == 2 and model.encoder_.farthest > 2.8
+    assert log_loss(y[240:], P) < 0.21
+    mercer.save(model, tmp_path / "model.mercer")
+    np.testing.assert_array_equal(mercer.load(tmp_path / "model.mercer").predict_proba(X[240:]), P)
+
+
+def test_classes_of_similar_size_need_no_second_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = []
+    learn = TabularClassifier._learn
+    monkeypatch.setattr(TabularClassifier, "_learn", lambda *given: searches.append(given) or learn(*given))
+    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 3
+    TabularClassifier().fit(X, y)
+    assert len(searches) == 1
+    TabularClassifier().fit(X, np.where(np.arange(40) < 4, 2, y % 2))
+    assert len(searches) == 3
 
 
 def test_the_noise_of_labels_has_a_lower_bound() -> None:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import MercerWarning, ParameterError, warn_user
 from mercer._types import Matrix, Vector
 from mercer.data.column_entries import Column, dates, kind_of, numbers, read_columns
-from mercer.data.column_features import CategoryColumn, DateColumn, Missing, NumberColumn, TextColumn
+from mercer.data.column_features import FARTHEST, CategoryColumn, DateColumn, Missing, NumberColumn, TextColumn
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Each, Is, Word
@@ -42,6 +42,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     numbers : bool, default=False
         Whether there are features for functions that are linear in numbers: each column of numbers as it is,
         standardised, with the indicator of its gaps.
+    farthest : float, default=2.5
+        Normal scores of numbers beyond it, at most 4, are cut off.
 
     Attributes
     ----------
@@ -65,9 +67,12 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         rules=(("names and columns do not match", lambda encoder: len(encoder.names_) == len(encoder.columns_)),),
     )
 
-    def __init__(self, kinds: Mapping[str, str] | None = None, *, numbers: bool = False) -> None:
+    def __init__(
+        self, kinds: Mapping[str, str] | None = None, *, numbers: bool = False, farthest: float = FARTHEST
+    ) -> None:
         self.kinds = kinds
         self.numbers = numbers
+        self.farthest = farthest
 
     def fit(self, X: Any, y: Any = None, sample_weight: Vector | None = None) -> Self:
         """Learn the kind and the encoding of each column; ``sample_weight`` says how often each row counts.
@@ -91,7 +96,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         encoders: list[FeatureColumn] = []
         for column in columns:
             kind = asked.get(column.name) or kind_of(column, sample_weight)
-            encoders.append(_fitted_encoder(kind, column, sample_weight))
+            encoders.append(_fitted_encoder(kind, column, sample_weight, self.farthest))
         self.columns_, self.names_ = encoders, names
         return self
 
@@ -132,6 +137,16 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         if isinstance(features, MixedRows):
             return other, MixedRows([*features.columns[:end], *features.columns[end + count :]])
         return other, np.ascontiguousarray(features[:, :end])
+
+    def cut_off(self, farthest: float) -> Self:
+        """This encoder with scores of numbers that are cut off beyond ``farthest``, which is less than its own."""
+        other = copy.copy(self)
+        other.farthest = farthest
+        other.columns_ = [
+            column.cut_off(farthest) if isinstance(column, (NumberColumn, DateColumn)) else column
+            for column in self.columns_
+        ]
+        return other
 
     @property
     def kinds_(self) -> dict[str, str]:
@@ -189,13 +204,13 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         return np.asarray(features[:, self.gaps_])
 
 
-def _fitted_encoder(kind: str, column: Column, weights: Vector | None) -> FeatureColumn:
+def _fitted_encoder(kind: str, column: Column, weights: Vector | None, farthest: float) -> FeatureColumn:
     if kind == "text":
         return TextColumn.fit(column.entries, column.missing, weights)
     if kind == "category":
         return CategoryColumn.fit(column.entries, column.missing, weights)
     if kind == "date":
-        return DateColumn.fit(*dates(column), weights)
+        return DateColumn.fit(*dates(column), weights, farthest=farthest)
     values, missing, words = numbers(column, weights=weights)
     if words:
         warn_user(
@@ -203,7 +218,7 @@ def _fitted_encoder(kind: str, column: Column, weights: Vector | None) -> Featur
             f'column, or fit with kinds={{{column.name!r}: "category"}}.',
             MercerWarning,
         )
-    return dataclasses.replace(NumberColumn.fit(values, missing, weights), words=words)
+    return dataclasses.replace(NumberColumn.fit(values, missing, weights, farthest=farthest), words=words)
 
 
 def _values(encoder: NumberColumn | CategoryColumn | DateColumn, column: Column) -> tuple[Any, Missing]:

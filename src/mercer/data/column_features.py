@@ -7,6 +7,7 @@ column share theirs.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -22,8 +23,9 @@ from mercer.data.text_columns import are_too_many
 
 Missing = NDArray[np.bool_]
 
-# Scores beyond it, of one row in 160, are cut off: an outlying value is not far from all others.
-_FARTHEST = 2.5
+# Scores beyond the first, of one row in 160, are cut off: an outlying value is not far from all others. Where what is
+# rare matters, they are cut off farther out; beyond the second, of one row in 30,000, in any case.
+FARTHEST, UTMOST = 2.5, 4.0
 # Numbers as they are, in deviations: what is beyond it would overflow in squares.
 _LARGEST = 1e6
 # Distinct numbers of a column between which scores are interpolated.
@@ -71,7 +73,7 @@ class NumberColumn:
     _fitted: ClassVar[Fitted] = Fitted(
         {
             "values": Floats("m"),
-            "scores": Floats("m", least=-_FARTHEST, most=_FARTHEST),
+            "scores": Floats("m", least=-UTMOST, most=UTMOST),
             "mean": Number(),
             "deviation": Number(least=np.finfo(float).tiny),
             "words": Each(Word()),
@@ -80,15 +82,17 @@ class NumberColumn:
     )
 
     @classmethod
-    def fit(cls, values: Vector, missing: Missing, weights: Vector | None = None) -> Self:
-        """From numbers (n,), where they are missing, and how often each counts."""
+    def fit(
+        cls, values: Vector, missing: Missing, weights: Vector | None = None, *, farthest: float = FARTHEST
+    ) -> Self:
+        """From numbers (n,), where they are missing, how often each counts, and where scores are cut off."""
         known = values[~missing]
         gaps = bool(0 < len(known) < len(values))
         distinct, place = np.unique(known, return_inverse=True)
         if len(distinct) < 2:
             return cls(np.zeros(0), np.zeros(0), gaps)
         counts = np.bincount(place, None if weights is None else weights[~missing])
-        scores = np.clip(ndtri((np.cumsum(counts) - 0.5 * counts) / counts.sum()), -_FARTHEST, _FARTHEST)
+        scores = np.clip(ndtri((np.cumsum(counts) - 0.5 * counts) / counts.sum()), -farthest, farthest)
         if len(distinct) > _KNOTS:
             chosen = np.linspace(0, len(distinct) - 1, _KNOTS).round().astype(np.intp)
             distinct, scores = distinct[chosen], scores[chosen]
@@ -102,6 +106,10 @@ class NumberColumn:
     def gap(self) -> int | None:
         """The feature that is 1 where an entry is missing."""
         return int(len(self.values) > 0) if self.gaps else None
+
+    def cut_off(self, farthest: float) -> Self:
+        """With scores between -``farthest`` and ``farthest``."""
+        return dataclasses.replace(self, scores=np.clip(self.scores, -farthest, farthest))
 
     @property
     def linear(self) -> int:
@@ -209,16 +217,23 @@ class DateColumn:
     _fitted: ClassVar[Fitted] = Fitted({"parts": Each(Word(("season", "weekday", "time")))})
 
     @classmethod
-    def fit(cls, values: Vector, missing: Missing, weights: Vector | None = None) -> Self:
-        """From seconds (n,), where they are missing, and how often each counts."""
+    def fit(
+        cls, values: Vector, missing: Missing, weights: Vector | None = None, *, farthest: float = FARTHEST
+    ) -> Self:
+        """From seconds (n,), where they are missing, how often each counts, and where scores are cut off."""
         known = values[~missing]
         span = (known.max() - known.min()) / _DAY if len(known) else 0.0
+        number = NumberColumn.fit(values, missing, weights, farthest=farthest)
         differ = {
             "season": span >= _SEASONS,
             "weekday": span >= _WEEKS and len(np.unique(np.floor(known / _DAY) % 7)) > 1,
             "time": len(np.unique(known % _DAY)) > 1,
         }
-        return cls(NumberColumn.fit(values, missing, weights), tuple(part for part, told in differ.items() if told))
+        return cls(number, tuple(part for part, told in differ.items() if told))
+
+    def cut_off(self, farthest: float) -> Self:
+        """As :meth:`NumberColumn.cut_off`."""
+        return dataclasses.replace(self, number=self.number.cut_off(farthest))
 
     @property
     def groups(self) -> tuple[int, ...]:

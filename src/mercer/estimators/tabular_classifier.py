@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import time
 from collections.abc import Mapping
@@ -9,9 +10,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtri
 from sklearn.base import ClassifierMixin
 
 from mercer._types import Integers, Matrix, Positions, RowsLike, Vector
+from mercer.data.column_encoder import ColumnEncoder
+from mercer.data.column_features import FARTHEST, UTMOST
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Is, Labels
 from mercer.engine import memory
@@ -23,6 +27,13 @@ from mercer.estimators.tabular.penalty import choose_cost
 from mercer.gram import Gram
 from mercer.kernels import Kernel
 
+# An encoder, and rows as its features.
+_Encoding = tuple[ColumnEncoder, Any]
+# Classes whose targets differ by more in variance have a second kernel, in which they count alike.
+_UNEQUAL = 2.0
+# Scores of numbers are cut off for this share of the rarest class at most, which may be the end of a column.
+_CUT_OFF = 0.25
+
 
 class TabularClassifier(ClassifierMixin, TabularModel):
     r"""Classification on a data frame or array, with nothing to choose: labels, their probabilities, and relevance.
@@ -30,8 +41,12 @@ class TabularClassifier(ClassifierMixin, TabularModel):
     Kernel logistic regression with the kernel of :class:`TabularRegressor`: a smooth term, a rough one, and one for
     each column of text, with a length scale for each column in each. The length scales and the shares of the terms
     maximise the evidence of a Gaussian process for targets of 1 for a class and -1 for the others, summed over the
-    classes. The penalty C has the least log loss in left-out rows, in five folds or one by one of at most 20 rows;
-    where a class has fewer than 30 rows, which say little of C, it is also drawn to what the evidence expects.
+    classes. In this sum a class of few rows counts little. Where classes differ much in size, a second search counts
+    all alike, and the kernel is the mean of both where left-out rows have the smaller loss with it. That of the second
+    search compares scores of numbers that are cut off farther out than 2.5 where a class has fewer than one row in 40:
+    at no more than a quarter of its share. The penalty C has the least log loss in left-out rows, in five folds or one
+    by one of at most 20 rows; where a class has fewer than 30 rows, which say little of C, it is also drawn to what the
+    evidence expects.
 
     Parameters
     ----------
@@ -75,11 +90,11 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         :math:`\mathrm E (f(x) - f(x'))^2 / (2 \operatorname{Var} f)`, where x' is x with that column from another row.
         Shares of columns that act together overlap.
     search_ : Search
-        The search for the parameters of the kernel.
+        The search for the parameters of the kernel; the first one where there are two.
     n_rows_ : int
         Number of different rows that were learnt from.
     certificate_ : Certificate
-        That of the logistic regression; its iterations include the evaluations of the evidence.
+        That of the logistic regression; its iterations include the evaluations of ``search_``.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -171,11 +186,10 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         X, y, weights = self._with_weights(X, check_labels(name, y, len(X)), sample_weight)
         self.classes_ = encoded(name, y)[0]
         with memory.track() as account:
-            features, y, weights = self._encode(X, y, weights)
+            features, y, weights, kept = self._encode(X, y, weights, farthest=_farthest(y, weights))
             codes = encoded(name, y)[1]
             rows, random = self._kept_rows(len(y), codes)
-            kernel = self._learn(features, _contrasts(codes, len(self.classes_), weights), rows, weights).kernel
-            cost = self._cost(kernel, features, codes, rows[: self.search_rows], weights)
+            kernel, cost, features = self._choose(self._encodings(X, features, kept), codes, rows, weights)
             used = np.sort(rows)
             self.model_ = KernelLogisticRegression(C=cost, kernel=kernel, n_jobs=self.n_jobs)
             self.model_.fit(features[used], y[used], None if weights is None else weights[used])
@@ -183,14 +197,58 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         self.certificate_ = self._certified(len(y), time.perf_counter() - start_time, account.peak)
         return self
 
-    def _cost(self, kernel: Kernel, features: Any, codes: Positions, rows: Positions, weights: Vector | None) -> float:
-        """The penalty that some rows choose."""
+    def _encodings(self, X: Any, features: Any, kept: Positions) -> tuple[_Encoding, _Encoding]:
+        """With scores of numbers that are cut off where they are by default, and as they are; the same in most tables.
+
+        ``features`` are the ``kept`` rows of X in the encoding as it is.
+        """
+        usual = as_it_is = (self.encoder_, features)
+        if self.encoder_.farthest > FARTHEST:
+            encoder = self.encoder_.cut_off(FARTHEST)
+            usual = (encoder, encoder.transform(X)[kept])
+        return usual, as_it_is
+
+    def _choose(
+        self, encodings: tuple[_Encoding, _Encoding], codes: Positions, rows: Positions, weights: Vector | None
+    ) -> tuple[Kernel, float, Any]:
+        """The kernel and the penalty that some rows choose, and the features they are for; sets ``encoder_``.
+
+        In the evidence a class counts by the variance of its targets, and one of few rows next to nothing. Where
+        classes differ much in it, a second search gives them the same, and the mean of both kernels is taken where
+        left-out rows have the smaller loss with it: one set of length scales is not right for all classes. What is rare
+        may also be at the end of a column, so that this kernel compares scores that are cut off farther out.
+        """
+        (self.encoder_, features), (far_encoder, far) = encodings
+        targets = _contrasts(codes, len(self.classes_), weights)
+        kernel = self._learn(features, targets, rows, weights).kernel
+        few = rows[: self.search_rows]
+        cost, loss = self._cost(kernel, features, codes, few, weights)
+        variances = np.average(np.square(targets), axis=0, weights=weights)
+        if variances.max() <= _UNEQUAL * variances.min():
+            return kernel, cost, features
+        other = copy.copy(self)
+        # The parameters of the other search are no start for this one.
+        other.__dict__.pop("search_", None)
+        alike = other._learn(far, targets / np.sqrt(variances), rows, weights).kernel
+        own, others = (float(np.mean(k.diagonal(far[few]))) for k in (kernel, alike))
+        both = 0.5 * kernel + (0.5 * own / others) * alike
+        other_cost, other_loss = self._cost(both, far, codes, few, weights)
+        if other_loss >= loss:
+            return kernel, cost, features
+        self.encoder_ = far_encoder
+        return both, other_cost, far
+
+    def _cost(
+        self, kernel: Kernel, features: Any, codes: Positions, rows: Positions, weights: Vector | None
+    ) -> tuple[float, float]:
+        """The penalty that some rows choose, and their loss when they are left out."""
         with memory.reserve(8 * len(rows) ** 2, "the kernel matrix of the rows of the search"):
             K = Gram(kernel, features[rows], dtype=np.float64, n_jobs=self.n_jobs).dense()
             variance = float(np.mean(np.diagonal(K)))
             K /= variance
             counts = None if weights is None else weights[rows]
-            return choose_cost(K, codes[rows], self.n_jobs, weights=counts, variance=variance) / variance
+            cost, loss = choose_cost(K, codes[rows], self.n_jobs, weights=counts, variance=variance)
+            return cost / variance, loss
 
     def decision_function(self, X: RowsLike) -> Matrix:
         """Return decision values.
@@ -275,6 +333,18 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         if gaps is not None:
             logarithms[gaps.rows] = self._averaged_logarithms(gaps)
         return logarithms
+
+
+def _farthest(y: np.ndarray, weights: Vector | None) -> float:
+    """Where normal scores may be cut off: farther out for classes that are rare among several.
+
+    >>> [round(_farthest(np.minimum(np.arange(n) // 3, 2), None), 2) for n in (30, 300, 3000)]
+    [2.5, 2.81, 3.48]
+    """
+    counts = np.bincount(np.unique(y, return_inverse=True)[1], weights)
+    if len(counts) == 2:
+        return FARTHEST
+    return float(np.clip(-ndtri(_CUT_OFF * counts.min() / counts.sum()), FARTHEST, UTMOST))
 
 
 def _contrasts(codes: Integers, k: int, weights: Vector | None = None) -> Matrix:

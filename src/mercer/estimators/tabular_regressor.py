@@ -207,7 +207,7 @@ class TabularRegressor(RegressorMixin, TabularModel):
         X, y, weights = self._with_weights(X, check_numbers(self, y, X, several=False), sample_weight)
         warn_of_constant(y, None)
         with memory.track() as account:
-            features, y, weights = self._encode(X, y, weights, numbers=True)
+            features, y, weights, _ = self._encode(X, y, weights, numbers=True)
             rows, random = self._kept_rows(len(y), None)
             self.target_mean_ = float(np.average(y, weights=weights))
             spread = float(np.sqrt(np.average(np.square(y - self.target_mean_), weights=weights)))

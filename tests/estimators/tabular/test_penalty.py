@@ -31,8 +31,9 @@ def test_it_is_the_best_of_the_costs_on_these_folds(classes: int, noise: float) 
             model = KernelLogisticRegression(C=cost, kernel="precomputed", tol=1e-4).fit(K[~out][:, ~out], codes[~out])
             P[out] = model.predict_proba(K[out][:, ~out])
         losses.append(log_loss(codes, P))
-    chosen = choose_cost(K, codes)
+    chosen, loss = choose_cost(K, codes)
     assert losses[_COSTS.index(chosen)] == pytest.approx(min(losses), rel=1e-3)
+    assert loss / len(codes) == pytest.approx(min(losses), rel=1e-3)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -47,7 +48,7 @@ def test_folds_have_all_classes_in_their_shares(seed: int) -> None:
 
 def test_with_one_row_of_each_class_it_is_what_the_evidence_expects() -> None:
     for variance, cost in ((1e-4, 0.1), (0.25, 1.0), (1e4, 10.0)):
-        assert choose_cost(np.eye(2), np.array([0, 1]), variance=variance) == pytest.approx(cost)
+        assert choose_cost(np.eye(2), np.array([0, 1]), variance=variance)[0] == pytest.approx(cost)
 
 
 def test_the_evidence_has_no_say_where_classes_have_many_rows() -> None:
@@ -56,11 +57,11 @@ def test_the_evidence_has_no_say_where_classes_have_many_rows() -> None:
     assert choose_cost(K, codes, variance=1e-4) == choose_cost(K, codes, variance=1e4)
     few = np.r_[np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)[:4]]
     K, codes = K[np.ix_(few, few)], codes[few]
-    assert choose_cost(K, codes, variance=1e-4) < choose_cost(K, codes, variance=1e4)
+    assert choose_cost(K, codes, variance=1e-4)[0] < choose_cost(K, codes, variance=1e4)[0]
 
 
 def test_rows_of_a_rare_class_are_left_out() -> None:
     """Else the least loss is that of a model which is certain of the other class."""
     rng = np.random.default_rng(0)
     codes = np.repeat([0, 1], [97, 3])
-    assert choose_cost(RBF(1.0)(rng.normal(size=(100, 4))), codes, variance=0.01) <= 1.0
+    assert choose_cost(RBF(1.0)(rng.normal(size=(100, 4))), codes, variance=0.01)[0] <= 1.0

@@ -18,6 +18,7 @@ from mercer._sklearn import check_feature_names, check_n_features
 from mercer._types import Matrix, Positions, RowsLike, Vector
 from mercer.data.column_encoder import ColumnEncoder
 from mercer.data.column_entries import read_columns
+from mercer.data.column_features import FARTHEST
 from mercer.data.fitted import Fitted
 from mercer.data.seeds import generator
 from mercer.data.sklearn_errors import advised
@@ -179,13 +180,16 @@ class TabularModel(BaseEstimator, OneBlasThread):
         return X, y, weights
 
     def _encode(
-        self, X: Any, y: np.ndarray, weights: Vector | None, *, numbers: bool = False
-    ) -> tuple[Any, np.ndarray, Vector | None]:
-        """Fit the encoding, also with ``numbers`` as they are; return the different rows, their targets and weights."""
-        self.encoder_ = ColumnEncoder(self.kinds, numbers=numbers).fit(X, sample_weight=weights)
+        self, X: Any, y: np.ndarray, weights: Vector | None, *, numbers: bool = False, farthest: float = FARTHEST
+    ) -> tuple[Any, np.ndarray, Vector | None, Positions]:
+        """Fit the encoding; return the different rows, their targets and weights, and their positions in X.
+
+        The encoding has also ``numbers`` as they are, and normal scores that are cut off beyond ``farthest``.
+        """
+        self.encoder_ = ColumnEncoder(self.kinds, numbers=numbers, farthest=farthest).fit(X, sample_weight=weights)
         features = self.encoder_.transform(X)
         rows, weights = merged(features, y, weights)
-        return (features, y, weights) if len(rows) == len(y) else (features[rows], y[rows], weights)
+        return (features, y, weights, rows) if len(rows) == len(y) else (features[rows], y[rows], weights, rows)
 
     def _learn(self, features: Any, targets: Matrix, rows: Positions, weights: Vector | None) -> Learned:
         """The kernel, by at most ``search_rows`` of the rows; sets what is reported of it."""

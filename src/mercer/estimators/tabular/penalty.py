@@ -26,14 +26,14 @@ _TOLERANCE = 1e-2
 
 def choose_cost(
     K: Array, codes: Positions, n_jobs: int | None = None, *, weights: Vector | None = None, variance: float = 1.0
-) -> float:
-    r"""The C of kernel logistic regression with the least log loss of left-out rows.
+) -> tuple[float, float]:
+    r"""The C of kernel logistic regression with the least log loss of left-out rows, and the sum of these losses.
 
     Where a class has fewer than 30 rows, :math:`(\log C - \log C_0)^2 / 2` is added to the sum of the losses: a normal
     prior of :math:`\log C`. Its mean is what the evidence for the kernel expects. A process f with ``variance`` for
     targets of variance 1 changes the share p of a class by :math:`\sqrt{p (1 - p)} f`, and its logit by
     :math:`f / \sqrt{p (1 - p)}`, whose variance is :math:`C_0 = \text{variance} / (p (1 - p))`, the mean of p (1 - p)
-    over the classes; between .1 and 10.
+    over the classes; between .1 and 10. The sum that is returned contains it.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def choose_cost(
         losses.append(loss + (0.5 * float(np.log(cost / expected)) ** 2 if few else 0.0))
         if len(losses) > 2 and min(losses[-2:]) > losses[-3]:
             break
-    return _COSTS[int(np.argmin(losses))]
+    return _COSTS[int(np.argmin(losses))], min(losses)
 
 
 def way_of_choice(rows: int) -> str:
