@@ -4,6 +4,7 @@ python3 bootstrap.py demo     installs Mercer beside this file, and tunes, score
 python3 bootstrap.py test     installs what the tests need and runs them
 python3 bootstrap.py test --quick       the first case of each test, in a minute
 python3 bootstrap.py test --lowest      the same with the oldest supported version of every dependency
+python3 bootstrap.py site      builds the site of the documents into build/site/html
 """
 
 import os
@@ -20,7 +21,8 @@ def lowest_versions() -> list[str]:
     """Every lower bound of pyproject.toml as an exact version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    requirements = project["dependencies"] + [r for name, group in extras.items() if name != "bench" for r in group]
+    tested = [group for name, group in extras.items() if name not in ("bench", "docs")]
+    requirements = project["dependencies"] + [r for group in tested for r in group]
     return sorted({r.replace(">=", "==") for r in requirements if not r.startswith("mercer[")})
 
 
@@ -60,6 +62,9 @@ def main(arguments: list[str]) -> int:
         # Each worker begins with a part of its own, so that they seldom compile the same loops or fit the same models.
         command = [str(python), "-m", "pytest", "-n", "auto", "--dist", "worksteal", "-m", "not slow", *rest]
         return subprocess.run(command, cwd=ROOT, env=variables).returncode
+    if arguments[:1] == ["site"]:
+        python = environment(".venv", ["-e", ".[docs]"])
+        return subprocess.run([str(python), "docs/site/build.py", *arguments[1:]], cwd=ROOT).returncode
     print(__doc__.strip())
     return 2
 

@@ -1,4 +1,4 @@
-"""Draw the pictures of the documents: ``python docs/pictures/draw.py [svc] [regression] [svm_growth]``, or all."""
+"""Draw the pictures of the documents: ``python docs/pictures/draw.py [NAME ...]``, or all."""
 
 import json
 import sys
@@ -102,7 +102,39 @@ def draw_svm_growth() -> None:
     figure.savefig(HERE / "svm_growth.png", dpi=100)
 
 
-DRAWINGS = {"svc": draw_svc, "regression": draw_regression, "svm_growth": draw_svm_growth}
+def draw_data_flow() -> None:
+    """The way from rows to a model: boxes in a grid, arrows from each to those that it names."""
+    boxes = {
+        "data": (0, 2, "data\nrows and targets"),
+        "kernels": (1.4, 2, "kernels\nk(x, z)"),
+        "gram": (2.8, 2, "gram\nK, lazily"),
+        "losses": (2.8, 3, "losses"),
+        "problem": (4.2, 2, "problem\na frozen dataclass"),
+        "solvers": (5.6, 2, "solvers"),
+        "solution": (7.0, 2, "Solution\nvalue, certificate"),
+        "estimators": (7.0, 3, "estimators"),
+        "surface": (5.6, 3, "model files,\ncommand line"),
+        "engine": (2.8, 1, "engine, loops\ntiles, threads, memory"),
+    }
+    solid = ["data kernels", "kernels gram", "gram problem", "losses problem", "problem solvers", "solvers solution"]
+    solid += ["solution estimators", "estimators surface"]
+    dashed = ["engine kernels", "engine gram", "engine solvers"]
+    figure, axes = plt.subplots(figsize=(10, 3.4), layout="constrained")
+    face = {"boxstyle": "round,pad=0.5", "facecolor": "white", "edgecolor": TEAL}
+    patches = {}
+    for name, (x, y, words) in boxes.items():
+        patches[name] = axes.text(x, y, words, ha="center", va="center", fontsize=8, bbox=face).get_bbox_patch()
+    for arrow in [*solid, *dashed]:
+        start, end = arrow.split()
+        style = {"arrowstyle": "->", "color": GREY, "patchA": patches[start], "patchB": patches[end]}
+        style["linestyle"] = "dashed" if arrow in dashed else "solid"
+        axes.annotate("", boxes[end][:2], boxes[start][:2], arrowprops=style)
+    axes.set(xlim=(-0.7, 7.7), ylim=(0.6, 3.4))
+    axes.axis("off")
+    figure.savefig(HERE / "data_flow.png", dpi=110)
+
+
+DRAWINGS = {"svc": draw_svc, "regression": draw_regression, "svm_growth": draw_svm_growth, "data_flow": draw_data_flow}
 
 if __name__ == "__main__":
     for picture in sys.argv[1:] or DRAWINGS:

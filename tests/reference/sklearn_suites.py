@@ -1,7 +1,7 @@
 """Runs scikit-learn's own tests, from the installed scikit-learn, on Mercer's estimators.
 
 python tests/reference/sklearn_suites.py            prints counts, failures and the table of differences
-python tests/reference/sklearn_suites.py --write    also writes that table to docs/migration.md
+python tests/reference/sklearn_suites.py --write    also writes that table to docs/migration/scikit-learn.md
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if str(HERE.parent) not in sys.path:
 from reference.sklearn_differences import DIFFERENCES, LEAST, Difference  # noqa: E402
 from reference.sklearn_swap import REPORT  # noqa: E402
 
-DOCUMENT = ROOT / "docs" / "migration.md"
+DOCUMENT = ROOT / "docs" / "migration" / "scikit-learn.md"
 BEGIN, END = "<!-- differences: begin -->", "<!-- differences: end -->"
 KINDS = {"behavior": "yes", "private": "no, private attribute", "wording": "no, wording"}
 

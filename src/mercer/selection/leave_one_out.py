@@ -82,19 +82,19 @@ class LeaveOneOut:
 def leave_one_out(model: Any, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> LeaveOneOut:
     r"""Predict every training row of a fitted model by the fit to all other rows, without refitting.
 
-    ============================  ==================================================================================
-    model                         method
-    ============================  ==================================================================================
-    ``KernelRidge``               exact: :math:`y_i - c_i / [(K + \alpha I)^{-1}]_{ii}`
-    ``GaussianProcessRegressor``  exact, with the fitted hyper-parameters
-    ``SVC``, ``SVR``              span rule: :math:`f(x_i) - \beta_i S_i^2`, with the distance :math:`S_i` of
-                                  :math:`\phi(x_i)` from the span of the free support vectors. It is exact if all other
-                                  rows keep their roles (no weight, free, at the bound); then also for rows without a
-                                  weight
-    ``KernelLogisticRegression``  one Newton step from the solution, with the curvature there
-    ``GaussianProcessClassifier`` the cavity of the Laplace approximation or of expectation propagation, with the fitted
-                                  hyper-parameters
-    ============================  ==================================================================================
+    =============================  ==================================================================================
+    model                          method
+    =============================  ==================================================================================
+    ``KernelRidge``                exact: :math:`y_i - c_i / [(K + \alpha I)^{-1}]_{ii}`
+    ``GaussianProcessRegressor``   exact, with the fitted hyper-parameters
+    ``SVC``, ``SVR``               span rule: :math:`f(x_i) - \beta_i S_i^2`, with the distance :math:`S_i` of
+                                   :math:`\phi(x_i)` from the span of the free support vectors. It is exact if all
+                                   other rows keep their roles (no weight, free, at the bound); then also for rows
+                                   without a weight
+    ``KernelLogisticRegression``   one Newton step from the solution, with the curvature there
+    ``GaussianProcessClassifier``  the cavity of the Laplace approximation or of expectation propagation, with the
+                                   fitted hyper-parameters
+    =============================  ==================================================================================
 
     Parameters
     ----------

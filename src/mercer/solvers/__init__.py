@@ -1,4 +1,4 @@
-"""Solvers: a problem in, a :class:`Solution` out. They see a kernel matrix, never a kernel or data.
+"""Solvers: a problem in, a solution out. They see a kernel matrix, never a kernel or data.
 
 This module has the solvers that support vector machines take as ``solver=``, and the base of user-defined solvers (see
 ``docs/extending/solver.md``). Each name is loaded on first use.

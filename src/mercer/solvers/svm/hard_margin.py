@@ -66,7 +66,7 @@ class HardMargin(PairMachine):
         Returns
         -------
         Solution
-            ``value`` is a :class:`BoxQPValue` with ``beta = y alpha``; ``state`` holds the shares ``y lambda``.
+            ``value`` is a ``BoxQPValue`` with ``beta = y alpha``; ``state`` holds the shares ``y lambda``.
 
         Raises
         ------

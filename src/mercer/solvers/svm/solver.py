@@ -163,7 +163,7 @@ class BoxSolver:
         Returns
         -------
         Solution
-            ``value`` is a :class:`BoxQPValue`; ``state`` is beta, for the ``start`` of a neighbouring problem.
+            ``value`` is a ``BoxQPValue``; ``state`` is beta, for the ``start`` of a neighbouring problem.
         """
         begin = time.perf_counter()
         with memory.track() as account:

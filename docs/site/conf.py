@@ -1,0 +1,77 @@
+"""Settings of Sphinx for the site that ``python3 bootstrap.py site`` builds."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import mercer
+from stage import ROOT
+
+project = "Mercer"
+author = "The Mercer developers"
+copyright = "The Mercer developers"
+version = release = mercer.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+    "api_names",
+    "mathml",
+]
+root_doc = "index"
+exclude_patterns = ["files"]
+templates_path = [str(Path(__file__).parent / "templates")]
+# Blocks without a language are output and commands; ``>>>`` is recognised nevertheless.
+highlight_language = "default"
+nitpicky = True
+# Only other projects: everything of Mercer must resolve.
+nitpick_ignore_regex = [("py:.*", r"(sklearn|scipy|numpy|pandas|matplotlib|networkx|dask|distributed|pyarrow)(\..+)?")]
+
+myst_enable_extensions = ["dollarmath"]
+myst_fence_as_directive = ["math"]
+myst_heading_anchors = 4
+html_math_renderer = "mathml"
+
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_member_order = "groupwise"
+numpydoc_show_class_members = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": str(ROOT / "examples" / "gallery"),
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"plot_",
+    "doc_module": ("mercer",),
+    "backreferences_dir": "api/examples",
+    "reference_url": {"mercer": None},
+    "inspect_global_variables": False,
+    "abort_on_example_error": True,
+    "plot_gallery": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "remove_config_comments": True,
+    "matplotlib_animations": False,
+    "within_subsection_order": "FileNameSortKey",
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "Mercer"
+html_theme_options = {
+    "show_toc_level": 2,
+    "header_links_before_dropdown": 6,
+    "navbar_end": ["theme-switcher"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+    "show_prev_next": True,
+}
+# A hundred records in the margin of each of a hundred records help nobody.
+html_sidebars = {"decisions/**": [], "project/**": []}
+html_show_sourcelink = False
+html_copy_source = False
