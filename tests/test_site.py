@@ -97,3 +97,20 @@ def test_faults_of_built_pages_are_found(tmp_path: Path) -> None:
         "a.html loads https://example.org/x.js, which is not there without a network",
         "b.html: there is no c.png",
     ]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples" / "gallery").rglob("*.py")), ids=lambda path: path.stem)
+def test_programs_of_the_gallery_have_a_title_and_a_picture(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    title, line = text.splitlines()[1:3]
+    assert path.stem.startswith("plot_") and set(line) == {"="} and len(line) == len(title)
+    assert "plt.show()" in text or ".plot()" in text
+
+
+def test_the_gallery_is_large_and_each_part_has_a_heading() -> None:
+    gallery = ROOT / "examples" / "gallery"
+    assert len(list(gallery.rglob("plot_*.py"))) >= 20
+    assert all(
+        (folder / "GALLERY_HEADER.rst").is_file()
+        for folder in [gallery, *sorted({path.parent for path in gallery.rglob("plot_*.py")})]
+    )
