@@ -2,8 +2,8 @@
 Words of four languages
 =======================
 
-Numbers from one to twelve, as strings. ``BlendedSpectrum`` counts the substrings that two words share; words with common
-parts are near to each other in its components, such as drei and drie, or quattro and cuatro.
+Numbers from one to twelve, as strings. ``BlendedSpectrum`` counts the substrings that two words share; words with
+common parts are near to each other in its components, such as drei and drie, or quattro and cuatro.
 """
 
 from matplotlib import pyplot as plt
