@@ -44,8 +44,9 @@ numpydoc_show_class_members = False
 sphinx_gallery_conf = {
     "examples_dirs": str(ROOT / "examples" / "gallery"),
     "gallery_dirs": "gallery",
+    # As seen from the staged pages.
     "subsection_order": [
-        f"../../examples/gallery/{part}" for part in ("classify", "regress", "structure", "data", "kernels", "trust")
+        f"../../../examples/gallery/{part}" for part in ("classify", "regress", "structure", "data", "kernels", "trust")
     ],
     "filename_pattern": r"plot_",
     "doc_module": ("mercer",),
