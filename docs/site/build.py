@@ -26,9 +26,11 @@ MADE = ("api/names", "api/examples", "gallery")
 
 def remove_stale(source: Path, written: set[Path]) -> None:
     """Delete pages of an earlier build that have no source any more."""
+    programs = {path.stem for path in (ROOT / "examples" / "gallery").rglob("*.py")}
     for path in source.rglob("*"):
         made = path.relative_to(source).as_posix().startswith(MADE)
-        if path.is_file() and path not in written and not made:
+        gone = path.stem.startswith("plot_") and path.stem.removesuffix(".codeobj") not in programs
+        if path.is_file() and path not in written and (gone or not made):
             path.unlink()
 
 
