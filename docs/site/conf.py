@@ -65,6 +65,8 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "pydata_sphinx_theme"
+html_static_path = [str(Path(__file__).parent / "static")]
+html_css_files = ["site.css"]
 html_title = "Mercer"
 html_theme_options = {
     "show_toc_level": 2,
@@ -75,7 +77,8 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": True,
 }
-# A hundred records in the margin of each of a hundred records help nobody.
-html_sidebars = {"decisions/**": [], "project/**": []}
+# Pages without neighbours; and a hundred records in the margin of each of a hundred records help nobody.
+alone = ["start", "notation", "architecture", "model_file", "command_line", "decisions/**", "project/**"]
+html_sidebars = {page: [] for page in alone}
 html_show_sourcelink = False
 html_copy_source = False

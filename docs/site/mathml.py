@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
 
 
+def mathml(formula: str, display: str = "inline") -> str:
+    """Return a LaTeX formula as MathML.
+
+    The converter does not know large bars and angles, ``\\arg\\min`` and escaped underscores in words, and it lets the
+    bars of a norm grow with an exponent.
+    """
+    formula = re.sub(r"\\[Bb]ig[lr]\s*(?=\\)", "", formula.strip())
+    formula = formula.replace(r"\arg\min", r"\operatorname{argmin}").replace(r"\arg\max", r"\operatorname{argmax}")
+    formula = re.sub(r"\\text\{[^}]*\}", lambda words: words.group().replace(r"\_", "_"), formula)
+    written = convert(formula, display=display).replace("<mo>&#x02016;</mo>", '<mo stretchy="false">&#x02016;</mo>')
+    if "\\" in written:
+        raise ValueError(f"a command in this formula has no counterpart in MathML: {formula}")
+    return written
+
+
 def _inline(translator: Any, node: nodes.math) -> None:
-    translator.body.append(convert(node.astext()))
+    translator.body.append(mathml(node.astext()))
     raise nodes.SkipNode
 
 
 def _block(translator: Any, node: nodes.math_block) -> None:
-    formula = node.astext().strip()
-    # Lines with alignment marks are LaTeX's ``aligned`` in all but name.
-    if "\\\\" in formula and "\\begin" not in formula:
-        formula = rf"\begin{{aligned}}{formula}\end{{aligned}}"
-    translator.body.append(f'<div class="math">{convert(formula, display="block")}</div>')
+    translator.body.append(f'<div class="formula">{mathml(node.astext(), "block")}</div>')
     raise nodes.SkipNode
 
 

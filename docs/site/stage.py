@@ -116,7 +116,8 @@ def stage(folder: Path) -> set[Path]:
 
     for file in [*sorted(path.relative_to(ROOT).as_posix() for path in DOCS.rglob("*.md")), *PROJECT]:
         text = (ROOT / file).read_text(encoding="utf-8")
-        page = relinked(text, file, copy)
+        # The blank line that ends a doctest in front of a fence.
+        page = re.sub(r"\n\n```$", "\n```", relinked(text, file, copy), flags=re.M)
         target = folder / site_path(file)
         write(target, with_contents(page, file) if target.name == "index.md" else page)
         written.add(target)
