@@ -81,4 +81,6 @@ html_theme_options = {
 alone = ["start", "notation", "architecture", "model_file", "command_line", "decisions/**", "project/**"]
 html_sidebars = {page: [] for page in alone}
 html_show_sourcelink = False
+# Without a server a browser does not let a page read others, which a search for passages would wait for.
+html_show_search_summary = False
 html_copy_source = False
