@@ -14,6 +14,7 @@ _EXTRA = {
     "networkx": "graphs",
     "pandas": "tables",
     "pyarrow": "tables",
+    "python_calamine": "workbooks",
     "rich": "cli",
     "typer": "cli",
 }

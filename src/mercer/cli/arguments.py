@@ -13,7 +13,7 @@ import typer
 
 from mercer.cli.options import FitOptions, UseOptions, certified_rows, landmark_count, roles_of_columns
 
-_FILE = "A .csv, .tsv, .parquet, .libsvm, .npz or .json file, a folder of series, or sample:NAME (see: mercer samples)."
+_FILE = "A .csv, .tsv, .xlsx, .parquet, .libsvm, .npz, .json or .ts file, a folder of series or graphs, or sample:NAME."
 
 _TASK = (
     "By default worked out from the target: text means classification, and so do whole numbers with few different "

@@ -1,4 +1,4 @@
-"""Readers: CSV, TSV, Parquet, libsvm and ``.npz`` files to a :class:`~mercer.data.table.Table`.
+"""Readers: CSV, TSV, workbooks, Parquet, libsvm, ``.npz`` and ``.ts`` files to a :class:`~mercer.data.table.Table`.
 
 pandas, pyarrow, scikit-learn and NumPy do the parsing. Mercer chooses the reader, checks the header, and raises errors
 that name the file, the line and the column.
@@ -19,12 +19,15 @@ from mercer._errors import DataError
 from mercer._optional import optional
 from mercer.data.archives import read_archive
 from mercer.data.code_columns import may_have_codes, restore_codes
+from mercer.data.graph_folders import indicator_of, read_graph_folder
 from mercer.data.libsvm import libsvm_fault, looks_like_libsvm
 from mercer.data.object_readers import read_folder, read_graphs
 from mercer.data.sample_rows import load_sample
 from mercer.data.separated import DAMAGE, FORMATS, damaged, not_utf8, open_text, separated
+from mercer.data.series_files import read_ts
 from mercer.data.sources import SAMPLE, check_source
 from mercer.data.table import Table
+from mercer.data.workbooks import SUFFIXES, read_workbook
 
 
 def read_table(source: str | Path, verbatim: Collection[str] = (), axes: str | None = None) -> Table:
@@ -40,8 +43,10 @@ def read_table(source: str | Path, verbatim: Collection[str] = (), axes: str | N
         the header is an error, since it may have been cut. A column of digits alone, of which some begin with a zero,
         as in ``007``, holds codes, which stay text. A ``.npz`` file holds a two-dimensional
         array ``X`` and one-dimensional arrays that can be the target, ``y`` by default. Series are read from a ``.npz``
-        file (``X`` of shape (n, times, channels), padded with NaN: see :mod:`mercer.data.archives`) or from a folder,
-        and graphs from a ``.json`` file: see :mod:`mercer.data.object_readers`.
+        file (``X`` of shape (n, times, channels), padded with NaN: see :mod:`mercer.data.archives`), a ``.ts`` file
+        (:mod:`mercer.data.series_files`) or a folder, and graphs from a ``.json`` file (see
+        :mod:`mercer.data.object_readers`) or a folder of the TU data sets (:mod:`mercer.data.graph_folders`). Of a
+        workbook (``.xlsx``, ``.xls``, ``.ods``) the first sheet is read (:mod:`mercer.data.workbooks`).
     verbatim : collection of str
         Columns of text that are kept character by character: in CSV and TSV files ``12`` is then not a number, ``NA``
         is not a missing value, and only an empty field is missing.
@@ -67,7 +72,7 @@ def read_table(source: str | Path, verbatim: Collection[str] = (), axes: str | N
     if axes is not None and path.suffix.lower() != ".npz":
         raise DataError(f"{path}: axes apply only to series in a .npz file; leave them out.")
     if path.is_dir():
-        return read_folder(path, read_table)
+        return read_folder(path, read_table) if indicator_of(path) is None else read_graph_folder(path)
     check_source(source)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     suffix = suffixes[-2] if len(suffixes) > 1 and suffixes[-1] == ".gz" else (suffixes or [""])[-1]
@@ -169,4 +174,6 @@ _READERS: dict[str, Callable[[Path, Collection[str]], Table]] = {
     ".svm": _read_libsvm,
     ".npz": lambda path, _: read_archive(path),
     ".json": lambda path, _: read_graphs(path),
+    ".ts": lambda path, _: read_ts(path),
+    **dict.fromkeys(SUFFIXES, lambda path, _: read_workbook(path)),
 }

@@ -22,7 +22,10 @@ from mercer.data.table import is_number
 from mercer.data.text_columns import MISSING_WORDS
 from mercer.data.words import listing
 
-FORMATS = ".csv, .tsv, .parquet, .libsvm (or .svmlight, .svm), .npz and .json; .csv, .tsv and .libsvm also with .gz"
+FORMATS = (
+    ".csv, .tsv, .parquet, .libsvm (or .svmlight, .svm), "
+    ".npz, .json, .ts, .xlsx (or .xls, .ods); .csv, .tsv and .libsvm also with .gz"
+)
 DAMAGE = (gzip.BadGzipFile, EOFError, zipfile.BadZipFile, zlib.error)
 # Lines from which the dialect of a text file is told.
 _HEAD = 200

@@ -1,0 +1,128 @@
+"""Graphs in folders of text files, the form of the TU Dortmund data sets (``DS_A.txt``, ``DS_graph_indicator.txt``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import DataError
+from mercer.data.graph import Graph
+from mercer.data.object_readers import column_of
+from mercer.data.table import Table
+
+_INDICATOR = "_graph_indicator.txt"
+_TARGETS = {"label": "_graph_labels.txt", "target": "_graph_attributes.txt"}
+
+
+def indicator_of(path: Path) -> Path | None:
+    """The file that says to which graph each node belongs, if the folder has one."""
+    return next(iter(sorted(path.glob(f"*{_INDICATOR}"))), None)
+
+
+def read_graph_folder(path: Path) -> Table:
+    """Read the graphs of a folder.
+
+    ``DS_A.txt`` has two nodes in each line, ``DS_graph_indicator.txt`` the graph of each node; both count from 1.
+    ``DS_node_labels.txt``, ``DS_edge_labels.txt`` and ``DS_node_attributes.txt`` are read where they exist, and
+    ``DS_graph_labels.txt`` or ``DS_graph_attributes.txt`` become the columns ``label`` and ``target``.
+
+    Raises
+    ------
+    DataError
+        If a file is missing, has the wrong number of lines, or an edge joins nodes of two graphs.
+
+    References
+    ----------
+    C. Morris et al., "TUDataset: a collection of benchmark datasets for learning with graphs" (2020), for the format.
+    """
+    indicator = indicator_of(path)
+    if indicator is None:
+        raise DataError(f"{path} has no file NAME{_INDICATOR}.")
+    name = indicator.name.removesuffix(_INDICATOR)
+    owner = _numbers(indicator, int).ravel()
+    count = int(owner.max(initial=0))
+    if len(owner) == 0 or owner.min() < 1:
+        raise DataError(f"{indicator} must have the number of a graph, from 1 on, in each line.")
+    if (np.diff(owner) < 0).any():
+        raise DataError(f"{indicator}: the nodes of a graph must follow each other, and graphs be in their order.")
+    edges = _edges(path / f"{name}_A.txt", owner)
+    labels = _optional(path / f"{name}_node_labels.txt", len(owner), int)
+    edge_labels = _optional(path / f"{name}_edge_labels.txt", len(edges), int)
+    attributes = _optional(path / f"{name}_node_attributes.txt", len(owner), float)
+    begin = np.searchsorted(owner, np.arange(1, count + 2))
+    of_edge = owner[edges[:, 0]] if len(edges) else np.empty(0, int)
+    order = np.argsort(of_edge, kind="stable")
+    first = np.searchsorted(of_edge[order], np.arange(1, count + 2))
+    graphs = []
+    for number in range(count):
+        nodes, mine = slice(begin[number], begin[number + 1]), order[first[number] : first[number + 1]]
+        try:
+            graphs.append(
+                Graph(
+                    edges[mine] - begin[number],
+                    None if labels is None else _as_labels(labels[nodes]),
+                    None if edge_labels is None else _as_labels(edge_labels[mine]),
+                    None if attributes is None else attributes[nodes],
+                    int(begin[number + 1] - begin[number]),
+                )
+            )
+        except DataError as error:
+            raise DataError(f"{path}, graph {number + 1}: {error}") from error
+    columns = {key: _optional(path / f"{name}{suffix}", count, float) for key, suffix in _TARGETS.items()}
+    targets = {key: _target(values) for key, values in columns.items() if values is not None and values.shape[1] == 1}
+    default = next(iter(targets), None)
+    frame = column_of("graph", graphs)
+    return Table(frame, str(path), targets, default, lambda row: f"graph {row + 1}", {"graph": "graph"})
+
+
+def _edges(path: Path, owner: Any) -> Any:
+    """The edges, (m, 2), of nodes that count from 0."""
+    edges = _numbers(path, int)
+    if edges.size == 0:
+        return np.empty((0, 2), dtype=np.intp)
+    if edges.shape[1] != 2:
+        raise DataError(f"{path} must have two nodes in each line, but has {edges.shape[1]} numbers.")
+    if edges.min() < 1 or edges.max() > len(owner):
+        raise DataError(f"{path}: nodes are numbered from 1 to {len(owner)}, but there is {int(edges.max())}.")
+    edges = edges - 1
+    apart = np.flatnonzero(owner[edges[:, 0]] != owner[edges[:, 1]])
+    if len(apart):
+        raise DataError(f"{path}, line {apart[0] + 1}: this edge joins nodes of two graphs.")
+    return edges
+
+
+def _optional(path: Path, lines: int, kind: type) -> Any:
+    """The numbers of a file if it exists, (lines, columns)."""
+    if not path.is_file():
+        return None
+    values = _numbers(path, kind)
+    if len(values) != lines:
+        raise DataError(f"{path} has {len(values)} lines, but should have {lines}.")
+    return values
+
+
+def _numbers(path: Path, kind: type) -> Any:
+    """Numbers separated by commas, (lines, columns)."""
+    if not path.is_file():
+        raise DataError(f"{path} is missing; a folder of graphs needs it.")
+    if path.stat().st_size == 0:
+        return np.empty((0, 1), dtype=kind)
+    try:
+        return np.loadtxt(path, delimiter=",", dtype=kind, ndmin=2)
+    except (ValueError, OverflowError) as error:
+        raise DataError(f"{path} must hold numbers separated by commas: {error}.") from error
+
+
+def _as_labels(values: Any) -> list[Any]:
+    """One label each: a number, or a text of several numbers."""
+    if values.shape[1] == 1:
+        return [int(value) for value in values[:, 0]]
+    return [",".join(str(value) for value in row) for row in values.tolist()]
+
+
+def _target(values: Any) -> Any:
+    """Whole numbers as such."""
+    column = values[:, 0]
+    return column.astype(np.int64) if (column == np.floor(column)).all() else column

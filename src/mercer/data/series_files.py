@@ -1,0 +1,131 @@
+"""Series in the ``.ts`` files of the UCR and UEA archives, as aeon and sktime write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import DataError
+from mercer.data.object_readers import column_of
+from mercer.data.separated import open_text
+from mercer.data.series import Series
+from mercer.data.table import Table
+from mercer.data.words import shown
+
+_TARGET = "label"
+
+
+@dataclass
+class _Header:
+    """What the lines before ``@data`` say."""
+
+    classes: list[str] | None = None
+    has_number: bool = False
+
+    @property
+    def has_target(self) -> bool:
+        return self.classes is not None or self.has_number
+
+
+def read_ts(path: Path) -> Table:
+    """Read a ``.ts`` file: a header of lines that begin with ``@``, and after ``@data`` a series in each line.
+
+    Channels are separated by ``:``, and their values by commas. After the channels comes the class
+    (``@classLabel true a b``) or a number (``@targetLabel true``), which is the column ``label`` of the table. Channels
+    of a series must have one length; series may have several. Lines that begin with ``#`` are comments.
+
+    Raises
+    ------
+    DataError
+        If the file does not have this form, times are given (``@timeStamps true``), or a value is missing; the message
+        has the line.
+    """
+    header, series, labels, lines = _Header(), [], list[Any](), list[int]()
+    with open_text(path) as text:
+        inside = False
+        for number, line in _lines(text):
+            if not inside:
+                inside = _read_header(path, number, line, header)
+                continue
+            *channels, last = line.split(":")
+            if header.has_target:
+                labels.append(_label(path, number, last.strip(), header))
+            else:
+                channels.append(last)
+            series.append(_series(path, number, channels))
+            lines.append(number)
+    if not inside:
+        raise DataError(f"{path} has no line '@data', after which the series of a .ts file stand.")
+    for number, one in zip(lines, series):
+        if one.shape[1] != series[0].shape[1]:
+            raise DataError(
+                f"{path}, line {number}: this series has {one.shape[1]} channels, but the first has "
+                f"{series[0].shape[1]}."
+            )
+    frame = column_of("series", series)
+    targets = {_TARGET: np.array(labels)} if header.has_target else {}
+    place = [f"line {number}" for number in lines]
+    default = _TARGET if header.has_target else None
+    return Table(frame, path.name, targets, default, place.__getitem__, {"series": "series"})
+
+
+def _lines(text: Any) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text, start=1):
+        content = line.strip()
+        if content and not content.startswith("#"):
+            yield number, content
+
+
+def _read_header(path: Path, number: int, line: str, header: _Header) -> bool:
+    """Read one line; return whether the series follow."""
+    name, *words = line.split()
+    name = name.lower()
+    if not name.startswith("@"):
+        raise DataError(f"{path}, line {number}: before '@data' a line must begin with '@', but this is {shown(line)}.")
+    is_true = bool(words) and words[0].lower() == "true"
+    if name == "@timestamps" and is_true:
+        raise DataError(
+            f"{path}, line {number}: times of the values ('@timeStamps true') are not read; write series with values "
+            "at equal distances in time, and '@timeStamps false'."
+        )
+    if name == "@classlabel" and is_true:
+        header.classes = words[1:]
+    if name == "@targetlabel" and is_true:
+        header.has_number = True
+    return name == "@data"
+
+
+def _label(path: Path, number: int, text: str, header: _Header) -> Any:
+    if header.has_number:
+        try:
+            return float(text)
+        except ValueError as error:
+            raise DataError(f"{path}, line {number}: the target must be a number, but is {shown(text)}.") from error
+    assert header.classes is not None
+    if header.classes and text not in header.classes:
+        raise DataError(
+            f"{path}, line {number}: {shown(text)} is not among the classes of the header, "
+            f"{', '.join(header.classes[:10])}."
+        )
+    return text
+
+
+def _series(path: Path, number: int, channels: list[str]) -> Any:
+    """A series of shape (times, channels)."""
+    columns = [channel.split(",") for channel in channels]
+    lengths = {len(column) for column in columns}
+    if len(lengths) != 1:
+        raise DataError(
+            f"{path}, line {number}: the channels of a series must have one length, but have "
+            f"{', '.join(map(str, sorted(lengths))) or 'none'}."
+        )
+    try:
+        return Series.read(np.array(columns, dtype=np.float64).T)
+    except (DataError, ValueError) as error:
+        missing = any(entry.strip() in ("?", "", "NaN") for column in columns for entry in column)
+        reason = "a value is missing; fill it, or leave the series out." if missing else str(error)
+        raise DataError(f"{path}, line {number}: {reason}") from error
