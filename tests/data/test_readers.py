@@ -235,7 +235,7 @@ def test_file_that_does_not_exist_offers_its_neighbours(tmp_path):
 
 def test_directory_and_unknown_format(tmp_path):
     _fails(tmp_path, "is a directory")
-    _fails(_write(tmp_path / "a.xlsx", "x"), "the format .xlsx is unknown", ".csv")
+    _fails(_write(tmp_path / "a.docx", "x"), "the format .docx is unknown", ".csv", ".xlsx")
 
 
 def test_target_is_split_off(tmp_path):
