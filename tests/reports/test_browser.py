@@ -141,7 +141,8 @@ def test_nothing_scrolls_sideways_on_a_narrow_screen(browser: Any, folder: Path,
 
 def test_a_notebook_shows_the_page_in_a_frame(browser: Any, folder: Path) -> None:
     path = folder / "notebook.html"
-    path.write_text(f"<!doctype html><title>n</title>{binary()._repr_html_()}", encoding="utf-8")
+    frame = binary()._repr_html_()
+    path.write_text(f"<!doctype html><meta charset='utf-8'><title>n</title>{frame}", encoding="utf-8")
     browser.get(path.as_uri())
     browser.switch_to.frame(0)
     assert "SVC" in browser.execute_script("return document.querySelector('h1').textContent")

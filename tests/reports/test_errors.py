@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mercer
@@ -71,7 +72,16 @@ def test_places_are_those_of_the_file() -> None:
 
 def test_nothing_wrong() -> None:
     truth = np.array([0, 1])
-    assert worst(Judged("classification", truth, truth, "new", truth)).rows == ()
+    judged = Judged("classification", truth, truth, "new", truth)
+    assert worst(judged).rows == () and "No row is wrong" in _section(judged).text[0]
+    assert [table.title[:10] for table in _section(judged).tables] == ["Confusions"]
+
+
+def test_what_bad_rows_hold() -> None:
+    judged = Judged("regression", np.array([0.0, 5.0]), np.zeros(2), "new")
+    assert worst(judged, ["a", "b" * 500]).column("text") == ["b" * 79 + "…", "a"]
+    frame = pd.DataFrame({"town": ["Ulm", "Zug"], "size": [1, 2]})
+    assert worst(judged, frame).column("town") == ["Zug", "Ulm"]
 
 
 def test_margins_where_classes_are_missing_and_of_pairs() -> None:

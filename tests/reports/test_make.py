@@ -30,7 +30,7 @@ def test_scores_are_those_of_the_models() -> None:
     wrong = SVC.predict(X[100:]) != LABELS[100:]
     difference = (linear.predict(X[100:]) != LABELS[100:]).astype(float) - wrong
     by = difference.mean() / (difference.std(ddof=1) / np.sqrt(60))
-    assert table.column("standard errors below")[1] == pytest.approx(by)
+    assert table.column("ahead by (standard errors)")[1] == pytest.approx(by)
     assert report.verdict[0].startswith(f"SVC predicts the class of {expected[0]:.1%} of 60 rows held out from the fit")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import Array
+from mercer.data.markup import notebook_table
 from mercer.data.objects import short
 from mercer.kernels.base import Expression
 from mercer.kernels.inputs import Rows
@@ -189,6 +190,13 @@ class Kernel(Expression):
             if isinstance(child, Kernel) and child.definiteness == self.definiteness:
                 return child.indefinite_part()
         return self
+
+    def _repr_html_(self) -> str:
+        heads = ("parameter", "value", "bounds of a search")
+        rows = [
+            (p.name, p.value, f"{p.bounds[0]:g} to {p.bounds[1]:g}" if p.free else "fixed") for p in self.parameters
+        ]
+        return notebook_table(f"{self!r}, {self.definiteness}", heads if rows else (), rows)
 
     # ---- operators
 

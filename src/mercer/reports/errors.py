@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer._types import AnyArray, Vector
+from mercer.data.strings import Strings
 from mercer.plotting.drawing import legend, line, mark, shown_rows
 from mercer.plotting.margins import MarginsDisplay
 from mercer.plotting.palette import COLOURS, INK, QUIET
@@ -14,8 +15,11 @@ from mercer.plotting.rows import codes_of
 from mercer.reports.document import Figure, Section, Table
 from mercer.reports.judged import Judged
 from mercer.reports.material import WORDS_OF_KIND, Material
+from mercer.reports.render import shortened
 
 _WORST = 20
+# Columns, and letters of a text, that are shown of a bad row.
+_COLUMNS, _LETTERS = 5, 80
 _MOST_CLASSES = 15
 _BINS = 10
 _MOST_POINTS = 600
@@ -31,7 +35,10 @@ def errors(material: Material) -> Section | None:
         tables, figures = [_confusions(judged)], _of_classes(judged)
     else:
         tables, figures = [*_coverage(judged)], _of_numbers(judged)
-    return Section("errors", title, (text,), (), (*tables, worst(judged)), tuple(figures))
+    rows = worst(judged, material.X)
+    if not rows.rows:
+        text = f"{text} No row is wrong."
+    return Section("errors", title, (text,), (), (*tables, rows) if rows.rows else tuple(tables), tuple(figures))
 
 
 def _confusions(judged: Judged) -> Table:
@@ -147,13 +154,22 @@ def _coverage(judged: Judged) -> list[Table]:
     return [Table.of("Calibration of intervals", ("asked share", "share of targets inside", "mean width"), rows)]
 
 
-def worst(judged: Judged) -> Table:
-    """Return the rows with the largest errors, and where they are."""
+def worst(judged: Judged, X: Any = None) -> Table:
+    """Return the rows with the largest errors, where they are, and what they hold if that is text or named columns."""
     order, heads, values = _ranked(judged)
-    rows = [(judged.locate(int(row)), *values(int(row))) for row in order[:_WORST]]
-    count = len(rows)
-    title = f"The {count} worst rows" if count else "No row is wrong"
-    return Table.of(title, ("row", *heads), rows, is_long=True)
+    named = [str(name) for name in X.columns[:_COLUMNS]] if hasattr(X, "iloc") and hasattr(X, "columns") else []
+    has_text = _is_text(X)
+    rows = []
+    for row in map(int, order[:_WORST]):
+        cells = [shortened(X[row], _LETTERS)] if has_text else [X.iloc[row, place] for place in range(len(named))]
+        rows.append((judged.locate(row), *values(row), *cells))
+    heads = ("row", *heads, *(["text"] if has_text else named))
+    return Table.of(f"The {len(rows)} worst rows", heads, rows, is_long=True)
+
+
+def _is_text(X: Any) -> bool:
+    """Whether rows are pieces of text."""
+    return isinstance(X, (list, tuple, np.ndarray, Strings)) and len(X) > 0 and isinstance(X[0], str)
 
 
 def _ranked(judged: Judged) -> tuple[AnyArray, tuple[str, ...], Any]:

@@ -74,7 +74,7 @@ def element(title: str, words: str, draw: Callable[[Any], object], size: tuple[f
         _plain_powers(drawing)
         _shorten(drawing)
         file = io.StringIO()
-        drawing.savefig(file, format="svg", metadata={"Date": None})
+        drawing.savefig(file, format="svg", metadata={"Date": None}, bbox_inches="tight", pad_inches=0.06)
     return _element(file.getvalue(), title, words)
 
 

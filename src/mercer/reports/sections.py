@@ -95,8 +95,8 @@ def scores(material: Material) -> Section | None:
         return Section("scores", "Scores", tuple(line for line in text if line), tables=(_table(own),))
     text.append(f"The simple models were {found.how}.")
     text.append(
-        "The last column says by how many standard errors of the mean difference, row by row, the loss of this model "
-        "is lower; beyond 2 a difference is clear."
+        "The last column says by how many standard errors of the mean difference, row by row, this model is "
+        "ahead; beyond 2 a difference is clear."
     )
     by = {model.name: margin(judged, model) for model in found.models}
     table = _table({**own, **{model.name: model.scores for model in found.models}}, by)
@@ -108,7 +108,7 @@ def _table(found: dict[str, dict[str, float]], by: dict[str, float] | None = Non
     heads = ["model", *(_METRICS.get(metric, metric) for metric in metrics)]
     rows: list[list[Any]] = [[name, *(values.get(metric) for metric in metrics)] for name, values in found.items()]
     if by is not None:
-        heads.append("standard errors below")
+        heads.append("ahead by (standard errors)")
         rows = [[*row, by.get(name)] for row, name in zip(rows, found)]
     return Table.of("Scores", heads, rows)
 

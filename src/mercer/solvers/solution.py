@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, ClassVar, Generic, TypeVar
 
 from mercer.data.fitted import Fitted
+from mercer.data.markup import notebook_table
 from mercer.data.statements import Count, Number
 
 Value = TypeVar("Value")
@@ -247,6 +248,18 @@ class Certificate(_StatusByName):
         if self.relative_gap > _LARGE:
             return 'the gap is large although tol was met; choose stop="gap" if the learner has it, or a smaller tol.'
         return 'nothing. For a smaller gap, choose a smaller tol, or stop="gap" if the learner has it.'
+
+    def _repr_html_(self) -> str:
+        figures = [
+            ("status", f"{self.status.name}: {self.status.value}"),
+            ("objective", self.primal),
+            ("no solution has less than", self.dual if not self._unbounded else "not known: the kernel is indefinite"),
+            ("violation of optimality", self.kkt_violation),
+            ("iterations", self.iterations),
+            ("seconds", self.seconds),
+            ("to do", self._advice()),
+        ]
+        return notebook_table("Certificate", (), figures)
 
     def as_dict(self) -> dict[str, Any]:
         """Every figure, JSON-ready; the status by its name."""
