@@ -114,3 +114,32 @@ def test_old_model_files_have_reports(houses, monkeypatch, capsys):
         model.report_.pop(name)
     persistence.save(model, "old.mercer")
     assert _run(capsys, "report", "old.mercer", "more.csv")[0] == 0
+
+
+def test_rows_held_out_are_compared_with_the_training_part(houses, monkeypatch, capsys):
+    from mercer.cli import report_page  # noqa: PLC0415 - after the fit
+
+    found = []
+    monkeypatch.setattr(report_page, "compose", lambda material: found.append(material) or _Saved())
+    assert _run(capsys, "fit", "houses.csv", "-t", "price", "--model", "ridge", "-q", "--report", "r.html")[0] == 0
+    # The model that is written has been fitted to all rows, and so would be at distance 0 from each.
+    assert len(found[0].train[1]) == 60 and len(found[0].far.new) == 12 and (found[0].far.new > 0).all()
+
+
+class _Saved:
+    def save(self, path):
+        return path
+
+
+def test_a_note_on_a_table_is_made_once(houses, capsys):
+    assert main(["fit", "houses.csv", "-t", "price", "-q", "-o", "auto.mercer"]) == 0
+    pd.read_csv("more.csv").assign(town="Rome").to_csv("rome.csv", index=False)
+    code, _, err = _run(capsys, "report", "auto.mercer", "rome.csv", "-q")
+    assert code == 0 and err.count("Rome") == 1
+
+
+def test_a_fit_without_held_out_rows(houses, capsys):
+    arguments = ["fit", "houses.csv", "-t", "price", "--model", "ridge", "-q", "--test-size", "0", "--report", "z.html"]
+    assert _run(capsys, *arguments)[0] == 0
+    page = (houses / "z.html").read_text(encoding="utf-8")
+    assert "not known here" in page and 'id="scores"' not in page and 'id="kernel"' in page

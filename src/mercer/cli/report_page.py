@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._errors import MercerWarning
 from mercer._optional import optional
 from mercer.cli.command import name_of
 from mercer.cli.job import Job
@@ -20,6 +22,7 @@ from mercer.data.target import known_target
 from mercer.engine.settings import config
 from mercer.estimators.table import TableModel
 from mercer.reports.baselines import Baselines, baselines
+from mercer.reports.distances import Distances, measured
 from mercer.reports.document import Report
 from mercer.reports.fingerprint import of_file
 from mercer.reports.judged import Judged
@@ -34,6 +37,7 @@ class HeldOut:
 
     judged: Judged | None = None
     baselines: Baselines | None = None
+    far: Distances | None = None
 
 
 def require_packages() -> None:
@@ -55,8 +59,10 @@ def held_out(model: TableModel, job: Job, seed: int) -> HeldOut:
     subject, X, y = Subject.of(model), job.rows(job.test), job.target.values
     judged = Judged.of(subject, X, y[job.test], "held out", _places(job.locate, job.test))
     assert judged is not None
-    train = job.rows(job.train), y[job.train]
-    return HeldOut(judged, baselines(subject, judged, X, train, seed, most_rows=None))
+    learnt = job.rows(job.train)
+    found = baselines(subject, judged, X, (learnt, y[job.train]), seed, most_rows=None)
+    # Here, and not of the model that is written, which may have been fitted to all rows.
+    return HeldOut(judged, found, measured(subject, X, learnt, seed))
 
 
 def of_fit(model: TableModel, job: Job, rows: np.ndarray, found: HeldOut, options: FitOptions) -> None:
@@ -69,6 +75,7 @@ def of_fit(model: TableModel, job: Job, rows: np.ndarray, found: HeldOut, option
         found.judged,
         (job.rows(rows), job.target.values[rows]),
         found.baselines,
+        found.far,
         model.report_,
         _steps(model.report_),
         job.target.name,
@@ -104,16 +111,19 @@ def _of_rows(model: TableModel, options: ReportOptions) -> Report:
     X, y = columns_of(table, model), _target(table, model)
     # Checked as for predictions, with the table and its lines in messages.
     model.encoder_.transform(X, source=table.source, locate=table.locate)
-    fingerprint, judged, found = of_file(Path(options.data)), None, None
-    if y is not None:
-        same = record["data"] == options.data if fingerprint is None else record.get("data_sha256") == fingerprint
-        judged = Judged.of(subject, X, y, "fit" if same else "new", table.locate)
-        assert judged is not None
-        found = baselines(subject, judged, X, None, record["seed"])
+    fingerprint = of_file(Path(options.data))
+    same = record["data"] == options.data if fingerprint is None else record.get("data_sha256") == fingerprint
     steps = [*_steps(record), ("data of the report", name_of(options.data))]
     if fingerprint is not None:
         steps.append(("SHA-256 of that file", fingerprint))
-    return compose(Material(subject, record["seed"], X, judged, None, found, record, tuple(steps), record["target"]))
+    seed = record["seed"]
+    with warnings.catch_warnings():
+        # Whatever there was to say of the table has been said.
+        warnings.simplefilter("ignore", MercerWarning)
+        judged = None if y is None else Judged.of(subject, X, y, "fit" if same else "new", table.locate)
+        found = None if judged is None else baselines(subject, judged, X, None, seed)
+        far = None if same else measured(subject, X, None, seed)
+        return compose(Material(subject, seed, X, judged, None, found, far, record, tuple(steps), record["target"]))
 
 
 def _target(table: Table, model: TableModel) -> Any:

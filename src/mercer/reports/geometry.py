@@ -139,4 +139,7 @@ def _parameters(kernel: Kernel) -> list[tuple[str, Any]]:
 def _short(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.size > 6:
         return f"{value.size} values from {value.min():.4g} to {value.max():.4g}"
+    if isinstance(value, (tuple, list)) and value and all(isinstance(entry, (int, float)) for entry in value):
+        few = ", ".join(f"{entry:.4g}" for entry in value)
+        return few if len(value) <= 6 else f"{len(value)} values from {min(value):.4g} to {max(value):.4g}"
     return value if isinstance(value, (int, float)) else str(value)

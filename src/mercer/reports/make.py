@@ -11,9 +11,10 @@ from mercer._errors import DataError
 from mercer._types import RowsLike
 from mercer.reports import sections
 from mercer.reports.baselines import baselines
-from mercer.reports.distance import measured, section
+from mercer.reports.distances import measured
 from mercer.reports.document import Report
 from mercer.reports.errors import errors
+from mercer.reports.far import distance
 from mercer.reports.fingerprint import of_rows
 from mercer.reports.geometry import geometry
 from mercer.reports.influence import influence, relevance
@@ -84,7 +85,9 @@ def report(
     if X is None and y is not None:
         raise DataError("y are the targets of the rows X; pass X, too.")
     train = None if X_train is None else (X_train, np.asarray(y_train))
-    judged = None if X is None or y is None else Judged.of(subject, X, y, _kind(subject, X, train is not None))
+    kind = "new" if X is None else _kind(subject, X, train is not None)
+    judged = None if X is None or y is None else Judged.of(subject, X, y, kind)
+    far = None if X is None or kind == "fit" else measured(subject, X, X_train, random_state)
     return compose(
         Material(
             subject,
@@ -93,6 +96,7 @@ def report(
             judged,
             train,
             None if judged is None else baselines(subject, judged, X, train, random_state),
+            far,
             steps=_steps(subject, X, y, train),
             target=str(getattr(y, "name", None) or "y"),
         )
@@ -101,7 +105,6 @@ def report(
 
 def compose(material: Material) -> Report:
     """Return the report of what was gathered."""
-    found = measured(material)
     parts = [
         sections.data(material),
         sections.scores(material),
@@ -111,15 +114,11 @@ def compose(material: Material) -> Report:
         influence(material),
         relevance(material),
         searched(material),
-        section(material, found),
+        distance(material),
         sections.reproduce(material),
     ]
     title = f"{material.subject.name}: {material.target}"
-    return Report(
-        title,
-        verdict(material, None if found is None else found.share),
-        tuple(part for part in parts if part is not None),
-    )
+    return Report(title, verdict(material), tuple(part for part in parts if part is not None))
 
 
 def _kind(subject: Subject, X: Any, has_train: bool) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from mercer._types import AnyArray
 from mercer.data.table import row_place
 from mercer.reports.baselines import Baselines
+from mercer.reports.distances import Distances
 from mercer.reports.judged import Judged
 from mercer.reports.subject import Subject
 
@@ -30,6 +31,8 @@ class Material:
         Those of the fit.
     baselines : Baselines, optional
         The simple models.
+    far : Distances, optional
+        How far the rows are from those of the fit.
     record : dict, optional
         What ``mercer fit`` wrote into the model file.
     steps : tuple of (str, str), optional
@@ -45,6 +48,7 @@ class Material:
     judged: Judged | None = None
     train: tuple[Any, AnyArray] | None = None
     baselines: Baselines | None = None
+    far: Distances | None = None
     record: Mapping[str, Any] | None = None
     steps: tuple[tuple[str, str], ...] = ()
     target: str = "y"

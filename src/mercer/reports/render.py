@@ -43,8 +43,8 @@ def _template() -> Any:
     return environment.get_template("report.html")
 
 
-def value(thing: Any) -> str:
-    """Return a value as the page shows it: numbers with four digits, long text cut.
+def value(thing: Any, most: int = _LONGEST) -> str:
+    """Return a value as the page shows it: numbers with four digits, text cut after ``most`` letters.
 
     >>> value(0.123456), value(12345), value(float("nan")), value(None), value("a" * 200)[-3:]
     ('0.1235', '12345', '–', '–', 'aa…')
@@ -57,7 +57,7 @@ def value(thing: Any) -> str:
         return str(int(thing))
     if isinstance(thing, (float, np.floating)):
         return _decimal(float(thing))
-    return shortened(str(thing))
+    return shortened(str(thing), most)
 
 
 def shortened(text: str, most: int = _LONGEST) -> str:

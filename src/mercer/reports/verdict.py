@@ -14,21 +14,16 @@ from mercer.solvers.solution import Certificate, Status
 
 # A difference of fewer standard errors than this is not called one.
 _CLEAR = 2.0
+# A larger share of far rows is worth a warning; 5 % are to be expected.
+_MANY = 0.2
 # A relative gap up to this needs no attention.
 _SMALL_GAP, _ROUNDING = 0.01, 1e-10
 _EARLY = (Status.iteration_limit, Status.stalled, Status.interrupted)
 
 
-def verdict(material: Material, far: float | None = None) -> tuple[str, str, str]:
-    """Return the sentences.
-
-    Parameters
-    ----------
-    material : Material
-    far : float, optional
-        The share of the judged rows that are farther from the training rows than 95 % of these from each other.
-    """
-    return _quality(material), _solution(material), _advice(material, far)
+def verdict(material: Material) -> tuple[str, str, str]:
+    """Return the sentences."""
+    return _quality(material), _solution(material), _advice(material)
 
 
 def margin(judged: Judged, baseline: Baseline) -> float:
@@ -128,7 +123,7 @@ def _solution(material: Material) -> str:
     return f"The fit ended early ({name}), and {share}: {words[0].lower()}{words[1:]}."
 
 
-def _advice(material: Material, far: float | None) -> str:
+def _advice(material: Material) -> str:
     judged, certificate = material.judged, certificate_of(material)
     if judged is not None and not judged.is_finite:
         return "Fit the model again, on scaled columns and finite values."
@@ -141,6 +136,7 @@ def _advice(material: Material, far: float | None) -> str:
     models = material.baselines.models if material.baselines is not None else ()
     if models and margin(judged, min(models, key=lambda model: float(model.losses.mean()))) <= _CLEAR:
         return "Prefer the simpler model, or search for other parameters of this one (mercer tune, KernelSearchCV)."
-    if far is not None and far > 0.2:
+    far = 0.0 if material.far is None else material.far.share
+    if far > _MANY:
         return f"Be careful with {far:.0%} of these rows, which are far from all training rows: there it extrapolates."
     return "Nothing found here speaks against using it on rows like these."

@@ -10,10 +10,7 @@ import scipy.sparse as sp
 
 from mercer._types import Vector
 from mercer.kernels import Kernel
-from mercer.plotting.drawing import legend
-from mercer.plotting.palette import COLOURS, INK
-from mercer.reports.document import Figure, Section, Table
-from mercer.reports.material import Material
+from mercer.reports.subject import Subject
 
 _LEVEL = 0.95
 # Rows of either side that are compared; of objects fewer, which are slow to compare.
@@ -93,43 +90,23 @@ def _compared(kernel: Kernel, reference: Any, probes: Any, new: Any, *, itself: 
     return Distances(training, nearest(new, False), float(np.quantile(training, _LEVEL)))
 
 
-def measured(material: Material) -> Distances | None:
-    """Return the distances of the judged rows; None if they are those of the fit, or rows cannot be compared."""
-    subject = material.subject
+def measured(subject: Subject, X: Any, train: Any, seed: int) -> Distances | None:
+    """Return the distances of new rows; None if rows cannot be compared.
+
+    Parameters
+    ----------
+    subject : Subject
+    X : rows
+        New ones, as the model takes them.
+    train : rows, optional
+        Those of the fit, as the model takes them; by default those that the model keeps.
+    seed : int
+        Of samples.
+    """
     kernel = getattr(subject.learner, "kernel_", None)
-    if material.X is None or not isinstance(kernel, Kernel) or kernel.definiteness == "indefinite":
+    if not isinstance(kernel, Kernel) or kernel.definiteness == "indefinite":
         return None
-    if material.judged is not None and material.judged.kind == "fit":
-        return None
-    training = subject.kept if material.train is None else subject.checked(material.train[0])
+    training = subject.kept if train is None else subject.checked(train)
     if training is None or training.shape[0] < 2:
         return None
-    return distances(kernel, subject.checked(material.X), training, material.seed)
-
-
-def section(material: Material, found: Distances | None) -> Section | None:
-    """Return how many rows are far from the training rows, if that is known."""
-    if found is None:
-        return None
-    which = "training rows" if material.train is not None else "rows that the model keeps"
-    text = (
-        f"{found.share:.1%} of these rows are farther from the nearest of the {which}, in the feature space of the "
-        f"kernel, than 95 % of those are from each other. For rows like those of the fit about 5 % are; if many more "
-        "are, the model extrapolates."
-    )
-    levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95, 1.0])
-    values = np.quantile(found.training, levels), np.quantile(found.new, levels)
-    rows = zip(levels.tolist(), *(side.tolist() for side in values))
-    table = Table.of("Quantiles of the distances", ("share of the rows", "rows of the fit up to", "these up to"), rows)
-
-    def draw(ax: Any) -> None:
-        for number, (values, name) in enumerate(((found.training, which), (found.new, "these rows"))):
-            ordered, shares = np.sort(values), np.arange(1, len(values) + 1) / len(values)
-            ax.plot(ordered, shares, color=COLOURS[number], linestyle=("-", "--")[number], label=name)
-        ax.axvline(found.limit, color=INK, linewidth=1.0, linestyle=":", label="95 % of the rows of the fit")
-        ax.set(xlabel="distance to the nearest row", ylabel="share of the rows")
-        legend(ax)
-
-    picture = Figure("Distances in feature space", text, table, draw)
-    facts = (("share of far rows", found.share), ("far beyond", found.limit))
-    return Section("distance", "Rows far from the training rows", (text,), facts, (), (picture,))
+    return distances(kernel, subject.checked(X), training, seed)

@@ -7,7 +7,7 @@ import pytest
 
 import mercer
 from mercer.kernels import RBF
-from mercer.reports.distance import distances
+from mercer.reports.distances import distances
 
 RNG = np.random.default_rng(0)
 
