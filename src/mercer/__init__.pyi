@@ -26,6 +26,8 @@ from mercer.data.graph import Graph as Graph
 from mercer.engine.progress import on_progress as on_progress
 from mercer.engine.settings import config as config
 from mercer.estimators.bayesian_linear_regression import BayesianLinearRegression as BayesianLinearRegression
+from mercer.estimators.conformal_classifier import ConformalClassifier as ConformalClassifier
+from mercer.estimators.conformal_regressor import ConformalRegressor as ConformalRegressor
 from mercer.estimators.gaussian_process_classifier import GaussianProcessClassifier as GaussianProcessClassifier
 from mercer.estimators.gaussian_process_ordinal_regression import (
     GaussianProcessOrdinalRegression as GaussianProcessOrdinalRegression,

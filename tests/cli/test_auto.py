@@ -143,8 +143,8 @@ def test_intervals_and_probabilities_of_a_model_that_has_none(capsys):
     pd.DataFrame({"x": range(40), "y": ["a"] * 20 + ["b"] * 20}).to_csv("t.csv", index=False)
     assert run(capsys, "fit", "t.csv", "-t", "y", "--model", "svc", "--set", "C=1", "-q")[0] == 0
     for option, words in (
-        (["--probabilities"], "SVC gives no probabilities; fit it again with --model auto"),
-        (["--interval", "0.9"], "--interval is for models of numbers, and t.mercer predicts classes"),
+        (["--probabilities"], "SVC gives no probabilities; fit it again with --calibrate, or with --model auto"),
+        (["--interval", "0.9"], "--interval is for models of numbers, and SVC predicts classes"),
         (["--interval", "90"], "--interval must be between 0 and 1"),
     ):
         code, _, err = run(capsys, "predict", "t.mercer", "t.csv", *option)

@@ -180,12 +180,20 @@ def test_probabilities_sum_to_one(capsys: Any, models: Path) -> None:
         ("svc", ["--std"], "--std is for models of numbers, and"),
         ("svr", ["--std"], "SVR gives no standard deviations; fit it again with --model auto or gp."),
         ("ridge", ["--std"], "KernelRidge gives no standard deviations; fit it again with --model auto or gp."),
-        ("svr", ["--interval", "0.9"], "SVR gives no intervals; fit it again with --model auto, ridge or gp."),
+        (
+            "svr",
+            ["--interval", "0.9"],
+            "SVR gives no intervals; fit it again with --calibrate, or with --model auto, ridge or gp.",
+        ),
         ("ridge", ["--interval", "1.2"], "--interval must be between 0 and 1, but is 1.2"),
         ("ridge", ["--interval", "nan"], "--interval must be between 0 and 1"),
         ("ridge", ["--proba"], "--proba is for models of classes, and"),
         ("ridge", ["--decision"], "--decision is for models of classes, and"),
-        ("svc", ["--proba"], "SVC gives no probabilities; fit it again with --model auto, logistic, "),
+        (
+            "svc",
+            ["--proba"],
+            "SVC gives no probabilities; fit it again with --calibrate, or with --model auto, logistic, ",
+        ),
         ("svc", ["-"], "- stands for standard input"),
     ],
 )

@@ -31,7 +31,7 @@ def check_answers(options: UseOptions, model: TableModel) -> None:
     """
     numbers = model.report_["task"] == "regression"
     given = [
-        ("--interval", options.interval is not None, True, "interval", "intervals"),
+        ("--interval", options.interval is not None, None, "interval" if numbers else "predict_set", "intervals"),
         ("--std", options.deviations, True, "predict_std", "standard deviations"),
         ("--proba", options.probabilities, False, "predict_proba", "probabilities"),
         ("--decision", options.decisions, False, "decision_function", "decision values"),
@@ -39,16 +39,28 @@ def check_answers(options: UseOptions, model: TableModel) -> None:
     for option, is_given, is_of_numbers, method, what in given:
         if not is_given:
             continue
-        if is_of_numbers != numbers:
+        if is_of_numbers not in (None, numbers):
             instead = "--proba" if is_of_numbers else "--interval 0.9"
             raise ParameterError(
                 f"{option} is for models of {'numbers' if is_of_numbers else 'classes'}, and {options.model} predicts "
                 f"{'numbers' if numbers else 'classes'}; use {instead}."
             )
         if not hasattr(model, method):
-            raise ParameterError(
-                f"{model.report_['model']} gives no {what}; fit it again with --model {_models_with(method, numbers)}."
-            )
+            raise _missing(model, method, what)
+
+
+def _missing(model: TableModel, method: str, what: str) -> ParameterError:
+    """The error for what a model does not say, with what to do."""
+    name, numbers = model.report_["model"], model.report_["task"] == "regression"
+    if method == "predict_set":
+        return ParameterError(
+            f"--interval is for models of numbers, and {name} predicts classes; for sets of classes fit it again with "
+            "--calibrate, or use --proba."
+        )
+    calibrate = "--calibrate, or with " if method in ("interval", "predict_proba") else ""
+    return ParameterError(
+        f"{name} gives no {what}; fit it again with {calibrate}--model {_models_with(method, numbers)}."
+    )
 
 
 _TESTS: Mapping[str, Callable[[Any], bool]] = {
@@ -122,17 +134,28 @@ def answers(
         if options.deviations:
             found[f"{model.target} std"] = model.predict_std(columns, source=source, locate=locate)
         if options.interval is not None:
-            intervals = model.interval(columns, options.interval, source=source, locate=locate)
-            words = intervals.explain()
-            levels = [0.5 - options.interval / 2, 0.5 + options.interval / 2]
-            for name, ends in zip(percentages(levels), (intervals.lower, intervals.upper), strict=True):
-                found[f"{model.target} {name}"] = ends
+            more, words = _intervals(columns, model, options.interval, source, locate)
+            found |= more
         if options.probabilities:
             shares = model.predict_proba(columns, source=source, locate=locate)
             found |= {f"P({label})": column for label, column in zip(model.classes_, shares.T, strict=True)}
         if options.decisions:
             found |= _decisions(model, model.decision_function(columns, source=source, locate=locate))
     return found, words
+
+
+def _intervals(
+    columns: Any, model: TableModel, coverage: float, source: str, locate: Locate
+) -> tuple[dict[str, np.ndarray], str]:
+    """The ends of intervals, or sets of classes with a bar between them; and how they were computed."""
+    if is_classifier(model):
+        sets = model.predict_set(columns, coverage, source=source, locate=locate)
+        texts = ["|".join(map(str, labels)) for labels in sets.labels()]
+        return {f"{model.target} {percentages([coverage])[0]}": np.array(texts, dtype=object)}, sets.explain()
+    intervals = model.interval(columns, coverage, source=source, locate=locate)
+    levels = [0.5 - coverage / 2, 0.5 + coverage / 2]
+    names = [f"{model.target} {name}" for name in percentages(levels)]
+    return dict(zip(names, (intervals.lower, intervals.upper), strict=True)), intervals.explain()
 
 
 def _decisions(model: TableModel, values: np.ndarray) -> dict[str, np.ndarray]:

@@ -111,6 +111,7 @@ _MODEL_NAMES = "|".join(MODELS)
         "mercer fit graphs.json -t label",
         "mercer fit 'rows/*.parquet' -t price --approximation nystroem --landmarks 2000",
         'mercer fit houses.csv -t price --kernel "0.5*RBF(2.0) + Linear()" --set alpha=0.1',
+        "mercer fit sample:iris --model svc --calibrate",
     )
 )
 @with_options(fit_options, before="settings")
@@ -246,7 +247,7 @@ def predict(
             metavar="SHARE",
             show_default=False,
             help="Of numbers, also an interval for each row that contains a new observation with this probability, as "
-            "in 0.9; models auto, ridge and gp.",
+            "in 0.9; auto, ridge, gp, and all models after --calibrate. Of classes, after it, a set of classes.",
         ),
     ] = None,
     deviations: Annotated[
@@ -255,7 +256,9 @@ def predict(
     probabilities: Annotated[
         bool,
         typer.Option(
-            "--proba", "--probabilities", help="Of classes, also the probability of each; auto, logistic, gpc."
+            "--proba",
+            "--probabilities",
+            help="Of classes, also the probability of each; auto, logistic, gpc, and all after --calibrate.",
         ),
     ] = False,
     decisions: Annotated[bool, typer.Option("--decision", help="Of classes, also the decision values.")] = False,

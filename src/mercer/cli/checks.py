@@ -86,6 +86,7 @@ def _check_approximation(options: FitOptions) -> None:
         "--tune": options.tune is not None,
         "--rows": options.rows is not None,
         "--impute": options.impute is not None,
+        "--calibrate": options.calibrate,
         "--normalize": options.normalize != "standard",
         "--axes": options.axes is not None,
         "--report (mercer report MODEL DATA makes one of a part of the rows)": options.report is not None,

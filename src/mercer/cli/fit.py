@@ -41,6 +41,8 @@ from mercer.reports.scores import baseline_scores, scores
 
 # The least number of rows that max_rows of a learner of tables may be.
 _FEWEST = 10
+# Parts of the rows that are left out for --calibrate.
+_FOLDS = 5
 # Rows on which an estimate looks at the kernel.
 _TIMED = 2000
 
@@ -78,6 +80,8 @@ def fit(options: FitOptions) -> None:
                 _train(model, job, rows, options)
             # A model that cannot predict, such as one of five neighbours among three rows, is not written.
             model.predict(job.rows(rows[:1]))
+            if options.calibrate:
+                report["calibration"] = _calibrated(model, job, rows, options)
         report["rows"]["fitted"] = len(rows)
         report.update(outcome(model, _words(job, choice)), search=found)
         report.update(
@@ -162,6 +166,18 @@ def _train(model: TableModel, job: Job, rows: np.ndarray, options: FitOptions) -
             raise
         settings = ", ".join(options.settings)
         raise ParameterError(f"{type(model.estimator).__name__} cannot be fitted with {settings}: {error}") from error
+
+
+def _calibrated(model: TableModel, job: Job, rows: np.ndarray, options: FitOptions) -> str:
+    """Learn how sure predictions are; returns how, in words."""
+    if not options.refit and len(job.test):
+        model.calibrate(job.rows(job.test), job.target.values[job.test], folds=None)
+        return f"split conformal prediction by the {counted(len(job.test), 'row')} held out"
+    with warnings.catch_warnings():
+        # What a fit says of its data was said of the fit to all of them.
+        warnings.simplefilter("ignore")
+        model.calibrate(job.rows(rows), job.target.values[rows], folds=_FOLDS, random_state=options.seed)
+    return f"CV+ of {_FOLDS} folds of {counted(len(rows), 'row')}"
 
 
 def _words(job: Job, choice: str | None) -> str | None:

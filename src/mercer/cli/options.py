@@ -26,6 +26,7 @@ class FitOptions:
     settings: list[str] = field(default_factory=list)
     normalize: str = "standard"
     impute: str | None = None
+    calibrate: bool = False
     drop: list[str] = field(default_factory=list)
     roles: dict[str, str] = field(default_factory=dict)
     axes: str | None = None

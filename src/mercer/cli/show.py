@@ -170,6 +170,7 @@ class Printer:
             facts.append(("because", f"it is {report['model_why']}"))
         if report["chosen"]:
             facts.append(("chosen", report["chosen"]))
+        facts += [("calibrated", "by " + report["calibration"])] if report.get("calibration") else []
         if report["relevance"]:
             shares = [f"{name} {share:.2f}" for name, share in _first(report["relevance"])]
             more = len(report["relevance"]) - len(shares)

@@ -15,7 +15,7 @@ _SHAPE: dict[str, Any] = {
     "parameters": dict, "chosen": (str, type(None)), "classes": list, "certificate": (dict, type(None)),
     "certificate_text": str, "support_vectors": (int, type(None)), "scores": dict, "peak_bytes": _NUMBER,
     "process_peak_bytes": (int, type(None)), "refitted": bool, "missing": dict,
-    "model_why": str, "relevance": dict, "search": (dict, type(None)),
+    "model_why": str, "calibration": str, "relevance": dict, "search": (dict, type(None)),
     "rows": {"all": int, "fitted": int, "held_out": int},
     "seconds": {"fit": _NUMBER, "all": _NUMBER},
 }  # fmt: skip
@@ -72,7 +72,7 @@ def check_report(report: dict[str, Any], path: Path) -> None:
         # Before there was a fit on all rows, the two parts were all that there was.
         report["rows"].setdefault("all", report["rows"].get("fitted", 0) + report["rows"].get("held_out", 0))
     report.setdefault("refitted", False)
-    for name, absent in (("missing", {}), ("relevance", {}), ("model_why", ""), ("search", None)):
+    for name, absent in (("missing", {}), ("relevance", {}), ("model_why", ""), ("calibration", ""), ("search", None)):
         report.setdefault(name, absent)
     _check(report, _SHAPE, path)
     for name, kind in (("missing", int), ("relevance", _NUMBER)):

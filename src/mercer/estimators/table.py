@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,9 @@ from mercer.data.raw_table import RawTable
 from mercer.data.schema import Locate, Schema
 from mercer.data.statements import Is, Labels, Number
 from mercer.data.table import row_place
-from mercer.estimators.shared.intervals import Intervals, check_coverage
+from mercer.estimators.shared.cross_fit import CrossFitClasses, CrossFitNumbers
+from mercer.estimators.shared.intervals import Intervals, PredictionSets, check_coverage
+from mercer.estimators.shared.splits import splits_of
 from mercer.estimators.table_kernels import by_name, by_position, place
 from mercer.kernels.kernel import Kernel
 
@@ -58,7 +60,21 @@ def _fits_its_estimator(model: Any) -> bool:
 
 
 def _gives_probabilities(model: Any) -> bool:
-    return hasattr(vars(model).get("estimator_", model.estimator), "predict_proba")
+    own = hasattr(vars(model).get("estimator_", model.estimator), "predict_proba")
+    return own or isinstance(vars(model).get("calibration_"), CrossFitClasses)
+
+
+def _gives_sets(model: Any) -> bool:
+    return isinstance(vars(model).get("calibration_"), CrossFitClasses)
+
+
+def _calibration_fits(model: Any) -> bool:
+    calibration = vars(model).get("calibration_")
+    if calibration is None:
+        return True
+    if is_classifier(model.estimator_):
+        return isinstance(calibration, CrossFitClasses) and calibration.fits(model.estimator_, model.classes_)
+    return isinstance(calibration, CrossFitNumbers)
 
 
 def _gives_quantiles(model: Any) -> bool:
@@ -82,7 +98,9 @@ def _has_own_intervals(estimator: Any) -> bool:
 
 def _gives_intervals(model: Any) -> bool:
     estimator = vars(model).get("estimator_", model.estimator)
-    return not is_classifier(estimator) and (_has_own_intervals(estimator) or _gives_quantiles(model))
+    if is_classifier(estimator):
+        return False
+    return "calibration_" in vars(model) or _has_own_intervals(estimator) or _gives_quantiles(model)
 
 
 class TableModel(BaseEstimator):
@@ -118,6 +136,8 @@ class TableModel(BaseEstimator):
         For a classifier: the labels.
     target_mean_, target_scale_ : float
         For a regressor: mean and standard deviation of the target.
+    calibration_ : CrossFitNumbers or CrossFitClasses
+        After :meth:`calibrate`: what probabilities, intervals and prediction sets are computed from.
 
     Examples
     --------
@@ -136,8 +156,12 @@ class TableModel(BaseEstimator):
             "classes_": Labels("k", least=2),
             "target_mean_": Number(),
             "target_scale_": Number(least=float(np.finfo(np.float64).tiny)),
+            "calibration_": Is(CrossFitNumbers, CrossFitClasses),
         },
-        rules=(("the estimator does not match the encoded columns and the target", _fits_its_estimator),),
+        rules=(
+            ("the estimator does not match the encoded columns and the target", _fits_its_estimator),
+            ("the calibration does not match the estimator", _calibration_fits),
+        ),
     )
 
     def __init__(
@@ -192,6 +216,8 @@ class TableModel(BaseEstimator):
         self
         """
         self.encoder_, self.estimator_ = encoder, estimator
+        if hasattr(self, "calibration_"):
+            del self.calibration_
         if is_classifier(estimator):
             self.classes_ = estimator.classes_
         else:
@@ -252,6 +278,44 @@ class TableModel(BaseEstimator):
         given: Any = self.estimator
         return estimator.set_params(**given.get_params(deep=False))
 
+    def calibrate(self, X: RowsLike, y: ArrayLike, *, folds: int | None = 5, random_state: Any = 0) -> TableModel:
+        """Learn from rows that a fit has not seen how sure predictions are.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame, scipy.sparse matrix or array, shape (n, d)
+        y : array-like of shape (n,)
+            Labels, or numbers in the target's own unit.
+        folds : int or None, default=5
+            The rows are those of the fit, and so many copies of the estimator are fitted, each without a part of them;
+            None for rows that the fit has not seen.
+        random_state : int, RandomState or None, default=0
+            Seed of the parts.
+
+        Raises
+        ------
+        ParameterError
+            If the estimator does not compare rows, because its kernel is precomputed.
+        DataError
+            If there are fewer rows than folds.
+        """
+        check_is_fitted(self, "estimator_")
+        rows, y = self.encoder_.transform(X), np.asarray(y)
+        if is_classifier(self.estimator_):
+            if folds is None:
+                self.calibration_: Any = CrossFitClasses.held_out(self.estimator_, rows, y, self.classes_)
+            else:
+                splits = splits_of(folds, random_state, len(y), y)
+                self.calibration_ = CrossFitClasses.of(self.estimator_, rows, y, self.classes_, splits)
+            return self
+        targets = (y.astype(np.float64) - self.target_mean_) / self.target_scale_
+        if folds is None:
+            self.calibration_ = CrossFitNumbers.held_out(self.estimator_, rows, targets)
+        else:
+            splits = splits_of(folds, random_state, len(y), None)
+            self.calibration_ = CrossFitNumbers.of(self.estimator_, rows, targets, splits)
+        return self
+
     @property
     def schema_(self) -> Schema:
         """What new tables are checked against."""
@@ -279,10 +343,28 @@ class TableModel(BaseEstimator):
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: RowsLike, *, source: str = "the table", locate: Locate = row_place) -> Matrix:
-        """Probabilities of the classes, shape (n, k), if the estimator gives them."""
+        """Probabilities of the classes, shape (n, k): those of the estimator, or else of its calibration."""
         check_is_fitted(self, "estimator_")
         rows = self.encoder_.transform(X, source=source, locate=locate)
-        return np.asarray(self.estimator_.predict_proba(rows))
+        if hasattr(self.estimator_, "predict_proba"):
+            return np.asarray(self.estimator_.predict_proba(rows))
+        return np.asarray(self.calibration_.probabilities(self.estimator_, rows, self.classes_))
+
+    @available_if(_gives_sets)
+    def predict_set(
+        self, X: RowsLike, coverage: float = 0.9, *, source: str = "the table", locate: Locate = row_place
+    ) -> PredictionSets:
+        """Sets of classes that contain those of new rows; only after :meth:`calibrate`.
+
+        Their coverage is guaranteed if the model was calibrated on rows that the fit has not seen.
+        """
+        rows = self.encoder_.transform(X, source=source, locate=locate)
+        found: PredictionSets = self.calibration_.sets(rows, self.classes_, self.estimator_.predict(rows), coverage)
+        return replace(found, guaranteed=self._guaranteed(coverage))
+
+    def _guaranteed(self, coverage: float) -> float:
+        """Folds have seen scales of columns and choices of parameters that all rows had a part in."""
+        return coverage if len(self.calibration_.models) == 1 else 0.0
 
     @available_if(_gives_quantiles)
     def predict_quantiles(
@@ -321,9 +403,11 @@ class TableModel(BaseEstimator):
     def interval(
         self, X: RowsLike, coverage: float = 0.9, *, source: str = "the table", locate: Locate = row_place
     ) -> Intervals:
-        """Intervals of new observations in the target's own unit: those of the estimator, or else its quantiles.
+        """Intervals of new observations in the target's own unit.
 
-        Nothing is guaranteed, because scales of columns and of the target are those of all rows.
+        They are those of the calibration, or else of the estimator, or else its quantiles. Coverage is guaranteed only
+        after a calibration on rows that the fit has not seen: scales of columns and of the target, and choices of
+        parameters, are those of all rows of the fit.
 
         Raises
         ------
@@ -332,11 +416,13 @@ class TableModel(BaseEstimator):
         """
         check_is_fitted(self, "estimator_")
         coverage = check_coverage(coverage)
-        if _has_own_intervals(self.estimator_):
+        calibrated = "calibration_" in vars(self)
+        if calibrated or _has_own_intervals(self.estimator_):
             rows = self.encoder_.transform(X, source=source, locate=locate)
-            found = self.estimator_.interval(rows, coverage)
+            found: Intervals = (self.calibration_ if calibrated else self.estimator_).interval(rows, coverage)
             lower, upper = (ends * self.target_scale_ + self.target_mean_ for ends in (found.lower, found.upper))
-            return Intervals(lower, upper, coverage, found.method, 0.0)
+            guaranteed = self._guaranteed(coverage) if calibrated else 0.0
+            return Intervals(lower, upper, coverage, found.method, guaranteed)
         levels = [(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0]
         lower, upper = self.predict_quantiles(X, levels, source=source, locate=locate).T
         return Intervals(lower, upper, coverage, "quantiles of the predictive distribution", 0.0)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer._errors import MercerWarning, ParameterError, warn_user
 from mercer._types import Matrix, Vector
@@ -62,11 +63,54 @@ class Intervals:
         >>> Intervals(*ends, 0.9, "quantiles of errors", 0.0).explain()
         'coverage 90 % by quantiles of errors, without a guarantee'
         """
-        certain = f"of which {100 * self.guaranteed:g} % is guaranteed for exchangeable rows"
-        return f"coverage {100 * self.coverage:g} % by {self.method}, {certain if self.guaranteed else NO_GUARANTEE}"
+        return _explained(self)
 
 
-NO_GUARANTEE = "without a guarantee"
+@dataclass(frozen=True, eq=False, repr=False)
+class PredictionSets:
+    """Sets of classes that are to contain those of new rows.
+
+    Parameters
+    ----------
+    members : ndarray of bool of shape (m, k)
+        Whether a class is in the set of a row.
+    classes : ndarray of shape (k,)
+        The classes.
+    coverage : float
+        The share of new rows whose class the sets are meant to contain.
+    method : str
+        How they were computed.
+    guaranteed : float
+        As for :class:`Intervals`.
+    """
+
+    members: NDArray[np.bool_]
+    classes: np.ndarray
+    coverage: float
+    method: str
+    guaranteed: float
+
+    def __repr__(self) -> str:
+        return f"<prediction sets of {len(self.members)} rows: {self.explain()}>"
+
+    def labels(self) -> list[list[Any]]:
+        """The classes in each set.
+
+        >>> PredictionSets(np.array([[True, False], [True, True]]), np.array(["a", "b"]), 0.9, "CV+", 0.8).labels()
+        [['a'], ['a', 'b']]
+        """
+        return [self.classes[row].tolist() for row in self.members]
+
+    def explain(self) -> str:
+        """What was asked for, how the sets were computed, and what is guaranteed, in one sentence."""
+        return _explained(self)
+
+
+def _explained(found: Intervals | PredictionSets) -> str:
+    certain = f"of which {100 * found.guaranteed:.3g} % is guaranteed for exchangeable rows"
+    sure = found.guaranteed >= found.coverage
+    ending = "guaranteed for exchangeable rows" if sure else certain if found.guaranteed else "without a guarantee"
+    return f"coverage {100 * found.coverage:g} % by {found.method}, {ending}"
 
 
 def check_coverage(coverage: Any) -> float:

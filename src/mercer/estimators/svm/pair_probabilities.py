@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 import sklearn.svm
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
@@ -19,11 +18,11 @@ from mercer.engine import memory
 from mercer.engine.tiles import TILE, spans
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import STOPPED
+from mercer.estimators.shared.sigmoid import fit_sigmoid
 from mercer.estimators.svm.left_out import LeftOut
 from mercer.estimators.svm.one_vs_one import PairExpansion, multiplier, pair_values
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.hold import capacity, evaluated
-from mercer.loops.sigmoid import fit_two_parameters
 from mercer.solvers.svm.pair_answers import STATUSES, PairLayout
 
 # Whether the installed scikit-learn has deprecated the parameter, which is 1.9 and later.
@@ -143,45 +142,6 @@ class PairSigmoids:
             first[wins] = np.maximum(first[wins], 0.5 + _MORE)
             first[~wins] = np.minimum(first[~wins], 0.5 - _MORE)
         return np.column_stack([first[:, 0], 1.0 - first[:, 0]])
-
-
-def fit_sigmoid(values: Vector, positive: NDArray[np.bool_], weight: Vector) -> tuple[float, float]:
-    r"""Fit :math:`p(f) = 1 / (1 + e^{A f + B})`, the probability of a positive row, to decision values.
-
-    Minimizes the cross entropy with Platt's smoothed targets, :math:`(n_+ + 1) / (n_+ + 2)` for positive rows and
-    :math:`1 / (n_- + 2)` for others, by Newton's method with a line search.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Decision values f of rows that the classifier was not fitted to.
-    positive : ndarray of bool of shape (n,)
-        Whether the rows are positive.
-    weight : ndarray of shape (n,)
-        Weight of each row, as a number of repetitions.
-
-    Returns
-    -------
-    tuple of float
-        A and B.
-
-    References
-    ----------
-    Platt (2000), "Probabilistic outputs for support vector machines"; Lin, Lin and Weng (2007), "A note on Platt's
-    probabilistic outputs for support vector machines", algorithm 1.
-
-    Examples
-    --------
-    >>> f = np.array([-2.0, -1.0, 1.0, 2.0])
-    >>> A, B = fit_sigmoid(f, f > 0, np.ones(4))
-    >>> A < 0, abs(B) < 1e-9
-    (True, True)
-    """
-    above, below = float(weight[positive].sum()), float(weight[~positive].sum())
-    target = np.where(positive, (above + 1.0) / (above + 2.0), 1.0 / (below + 2.0))
-    start = float(np.log((below + 1.0) / (above + 1.0)))
-    A, B = fit_two_parameters(np.asarray(values, dtype=np.float64), target, np.asarray(weight, np.float64), 0.0, start)
-    return float(A), float(B)
 
 
 def couple(first: Vector, k: int) -> Vector:
