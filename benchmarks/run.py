@@ -3,7 +3,7 @@
 The names are those of the modules beside this file: startup, gram, kernel_ridge, ridge_path, logistic, ordinal, gp,
 uci_gp, gpc, golden, svc, svc_hard, svc_predict, svc_probability, svm_growth, svm_path, search, svr, precomputed,
 structure, maps, kernel_pca, kernel_kmeans, neighbors, perceptron, strings, online, trees, graphs, series, images,
-tables, scale.
+tables, intervals, scale.
 Prints a table for each; with ``--write`` it also takes the place of that benchmark's last table in RESULTS.md and
 results.json. Peers come with ``pip install -e '.[bench]'``; data sets are looked for in ``$MERCER_DATA``.
 """
@@ -49,6 +49,7 @@ ALL = (
     "series",
     "images",
     "tables",
+    "intervals",
     "scale",
 )
 
