@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mapie.classification import CrossConformalClassifier
+from mapie.regression import CrossConformalRegressor
 from sklearn import kernel_ridge
 from sklearn.preprocessing import StandardScaler
 
@@ -108,8 +110,6 @@ def mapie_machine(part: Part, _: Any) -> Found:
 
 
 def _mapie_numbers(part: Part, learner: Any, cv: int) -> Found:
-    from mapie.regression import CrossConformalRegressor
-
     model = CrossConformalRegressor(learner, confidence_level=COVERAGE, method="plus", cv=cv)
     ends = model.fit_conformalize(part.X, part.y).predict_interval(part.X_test)[1]
     return _of_ends(part, ends[:, 0, 0], ends[:, 1, 0])
@@ -121,8 +121,6 @@ def ours_classes(part: Part, _: Any) -> Found:
 
 
 def mapie_classes(part: Part, _: Any) -> Found:
-    from mapie.classification import CrossConformalClassifier
-
     model = CrossConformalClassifier(KernelLogisticRegression(C=10.0), confidence_level=COVERAGE, cv=5, random_state=0)
     sets = model.fit_conformalize(part.X, part.y).predict_set(part.X_test, agg_scores="crossval")[1]
     return _of_members(part, sets[:, :, 0])

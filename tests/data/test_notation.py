@@ -77,7 +77,5 @@ def test_new_rows_are_read_as_the_first_ones_were() -> None:
     assert read_notations(new, notations, "new.csv", place)["a"].tolist()[:2] == [7.0, 1100.0]
     assert read_notations(pd.DataFrame({"a": [7, 8]}), notations, "new.csv", place)["a"].tolist() == [7.0, 8.0]
     for text in ("€7", "1.100,5", "many", "$", "1,1", "--5"):
-        with pytest.raises(
-            DataError, match="new.csv, line 3, column 'a': .* is not a number as the model was fitted on"
-        ):
+        with pytest.raises(DataError, match=r"new.csv, line 3, column 'a': .* is not a number as the model was"):
             read_notations(pd.DataFrame({"a": ["7", text]}), notations, "new.csv", place)

@@ -72,6 +72,13 @@ Calibrate = Annotated[
         "five fits more, each without a fifth of the rows; with --no-refit by the rows held out.",
     ),
 ]
+ParseNumbers = Annotated[
+    bool,
+    typer.Option(
+        "--parse-numbers",
+        help="Read columns of numbers such as $5, 1,100 or 12 % as numbers; each column in one notation and unit.",
+    ),
+]
 TextColumns = Annotated[
     list[str] | None,
     typer.Option(
@@ -173,6 +180,7 @@ def fit_options(
     normalize: Normalize = "standard",
     impute: Impute = None,
     calibrate: Calibrate = False,
+    parse_numbers: ParseNumbers = False,
     drop: Drop = None,
     text: TextColumns = None,
     tree: TreeColumns = None,
@@ -202,6 +210,7 @@ def fit_options(
         normalize=normalize,
         impute=impute,
         calibrate=calibrate,
+        parse_numbers=parse_numbers,
         drop=drop or [],
         roles=roles_of_columns(text=text, tree=tree),
         axes=axes,

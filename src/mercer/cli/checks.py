@@ -87,6 +87,7 @@ def _check_approximation(options: FitOptions) -> None:
         "--rows": options.rows is not None,
         "--impute": options.impute is not None,
         "--calibrate": options.calibrate,
+        "--parse-numbers": options.parse_numbers,
         "--normalize": options.normalize != "standard",
         "--axes": options.axes is not None,
         "--report (mercer report MODEL DATA makes one of a part of the rows)": options.report is not None,

@@ -21,9 +21,12 @@ from mercer.cli.hold_out import hold_out
 from mercer.cli.job import Job
 from mercer.cli.learners import choose_model, learner, usage
 from mercer.cli.options import FitOptions, parse_settings
+from mercer.cli.reading import Reading
 from mercer.cli.report import outcome, plan, process_peak
 from mercer.cli.show import Printer
 from mercer.cli.size import choose_size
+from mercer.data.date_columns import expand_dates, find_dates
+from mercer.data.notation import Notation, parse_numbers
 from mercer.data.raw_table import RawTable
 from mercer.data.readers import read_table
 from mercer.data.roles import VERBATIM
@@ -57,11 +60,14 @@ def fit(options: FitOptions) -> None:
     parameters = _parameters(options)
     printer = Printer(options.quiet, options.json)
     with config(memory=options.memory, n_jobs=options.n_jobs):
-        table = _read(options)
-        job = _prepare(table, options, parameters)
+        table, numbers = _read(options)
+        job = _prepare(table, options, parameters, numbers)
         model = table_model(job, options, parameters)
         report = plan(job, options)
+        report["reading"] = job.reading.plain()
         printer.planned(report)
+        for words in job.reading.words():
+            printer.say(words, "dim")
         if options.dry_run:
             printer.estimated(_estimated(model, job, options))
             return
@@ -205,13 +211,17 @@ def _kernel(text: str) -> Any:
     return named if named in NAMES else parse_kernel(named)
 
 
-def _read(options: FitOptions) -> Table:
-    """The table, without what is dropped, and with the roles of its columns."""
+def _read(options: FitOptions) -> tuple[Table, dict[str, Notation]]:
+    """The table, without what is dropped, with the roles of its columns; and columns in other notations of numbers."""
     verbatim = [name for name, role in options.roles.items() if role in VERBATIM]
-    return read_table(options.data, verbatim, options.axes).drop(options.drop).with_roles(options.roles)
+    table = read_table(options.data, verbatim, options.axes).drop(options.drop).with_roles(options.roles)
+    if not options.parse_numbers or table.is_sparse:
+        return table, {}
+    columns, numbers = parse_numbers(table.columns, table.source, list(table.roles))
+    return replace(table, columns=columns), numbers
 
 
-def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any]) -> Job:
+def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numbers: Mapping[str, Notation]) -> Job:
     """Check all that was read; the kernel among the parameters is told its columns, or chosen by them."""
     columns, values, name = table.split(options.target)
     if not table.is_sparse:
@@ -222,10 +232,13 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any]) -> J
         task = next(iter(MODELS[options.model]))
     target = read_target(values, name, task, table.locate)
     model, why = choose_model(options, table, target.task, parameters)
+    use, by_default = usage(model, target.task), None
+    cycles = {} if use.raw or table.is_sparse else find_dates(columns, list(table.roles))
+    if cycles:
+        columns = expand_dates(columns, cycles, table.source)
     trial = TableModel(learner(model, target.task, parameters, options.seed), options.normalize, options.impute)
     trial.roles = table.roles
     schema = trial.encoder().check(columns, source=table.source, locate=table.locate)
-    use, by_default = usage(model, target.task), None
     kernels: list[Any] = []
     if not use.raw:
         by_default = None if "kernel" in parameters else default_kernel(schema)
@@ -247,6 +260,7 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any]) -> J
         why,
         tuple(kernels),
         table.locate,
+        Reading(numbers, cycles),
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from mercer.cli.reading import Reading
 from mercer.data.schema import Schema
 from mercer.data.table import row_place
 from mercer.data.target import Target
@@ -20,7 +21,7 @@ class Job:
 
     ``default_kernel`` is the kernel for the roles of the columns if the user names none. ``model`` is the name of the
     learner, and ``why`` says in words why it was chosen. ``kernels`` are those to choose among, with their columns.
-    ``locate`` says where in the file a row is.
+    ``locate`` says where in the file a row is, and ``reading`` which columns were not taken as they are.
     """
 
     columns: Any
@@ -33,6 +34,7 @@ class Job:
     why: str
     kernels: tuple[Any, ...] = ()
     locate: Callable[[int], str] = row_place
+    reading: Reading = field(default_factory=Reading)
 
     def rows(self, positions: np.ndarray) -> Any:
         """Return some rows of the columns."""

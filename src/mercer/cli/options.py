@@ -27,6 +27,7 @@ class FitOptions:
     normalize: str = "standard"
     impute: str | None = None
     calibrate: bool = False
+    parse_numbers: bool = False
     drop: list[str] = field(default_factory=list)
     roles: dict[str, str] = field(default_factory=dict)
     axes: str | None = None

@@ -17,9 +17,10 @@ from mercer.cli import use_blocks
 from mercer.cli.answers import answers, check_answers, kept_columns
 from mercer.cli.files import write_atomically
 from mercer.cli.options import STANDARD, UseOptions
+from mercer.cli.reading import Reading
 from mercer.cli.show import Printer
 from mercer.cli.standard_input import NAME, as_file
-from mercer.cli.use import columns_of, load_model, read_rows, words_of_work
+from mercer.cli.use import columns_of, load_model, words_of_work, written_rows
 from mercer.data.table import row_place
 from mercer.data.unknown import one_note_a_column
 from mercer.data.words import counted, printable
@@ -79,18 +80,19 @@ class _Part:
     def whole(self, model: TableModel, printer: Printer) -> tuple[Any, str]:
         """Predictions for all rows of a table, as a data frame; and how intervals were computed."""
         options = self.options
-        table = read_rows(options, model)
-        source = NAME if self.name == NAME else table.source
-        table = replace(table, source=source)
+        written = written_rows(options, model)
+        source = NAME if self.name == NAME else written.source
+        written = replace(written, source=source)
+        table = Reading.of(model.report_).table(written)
         columns = columns_of(table, model)
         if options.keep and table.is_sparse:
             raise DataError(f"{source} has no named columns, so none can be kept; leave out --keep.")
-        kept = kept_columns(options.keep, table.names, source)
+        kept = kept_columns(options.keep, written.names, source)
         printer.begin(words_of_work(columns, model))
         with printer.progress("predict"):
             predicted: np.ndarray = model.predict(columns, source=source, locate=table.locate)
             more, words = answers(columns, model, options, source, table.locate)
-        return self._frame(table.columns[kept] if kept else None, predicted, more, model), words
+        return self._frame(written.columns[kept] if kept else None, predicted, more, model), words
 
     def in_blocks(self, model: TableModel) -> Iterator[Any]:
         """The same, block by block."""

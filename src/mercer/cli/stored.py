@@ -15,7 +15,8 @@ _SHAPE: dict[str, Any] = {
     "parameters": dict, "chosen": (str, type(None)), "classes": list, "certificate": (dict, type(None)),
     "certificate_text": str, "support_vectors": (int, type(None)), "scores": dict, "peak_bytes": _NUMBER,
     "process_peak_bytes": (int, type(None)), "refitted": bool, "missing": dict,
-    "model_why": str, "calibration": str, "relevance": dict, "search": (dict, type(None)),
+    "model_why": str, "relevance": dict, "search": (dict, type(None)),
+    "calibration": str, "reading": {"numbers": dict, "dates": dict},
     "rows": {"all": int, "fitted": int, "held_out": int},
     "seconds": {"fit": _NUMBER, "all": _NUMBER},
 }  # fmt: skip
@@ -74,7 +75,9 @@ def check_report(report: dict[str, Any], path: Path) -> None:
     report.setdefault("refitted", False)
     for name, absent in (("missing", {}), ("relevance", {}), ("model_why", ""), ("calibration", ""), ("search", None)):
         report.setdefault(name, absent)
+    report.setdefault("reading", {"numbers": {}, "dates": {}})
     _check(report, _SHAPE, path)
+    _check_reading(report["reading"], path)
     for name, kind in (("missing", int), ("relevance", _NUMBER)):
         if not all(isinstance(value, kind) for value in report[name].values()):
             raise ModelFileError(_strange(path, name))
@@ -88,6 +91,15 @@ def check_report(report: dict[str, Any], path: Path) -> None:
                 raise ModelFileError(_strange(path, "search"))
             _check(row, _CANDIDATE, path)
     _check_scores(report["scores"], path)
+
+
+def _check_reading(reading: dict[str, dict[str, Any]], path: Path) -> None:
+    """Columns in other notations have a decimal mark and a sign, and columns of dates have cycles."""
+    words = [*reading["numbers"].values(), *reading["dates"].values()]
+    texts = all(isinstance(each, list) and all(isinstance(word, str) for word in each) for each in words)
+    marked = texts and all(len(each) == 2 and each[0] in (".", ",") for each in reading["numbers"].values())
+    if not marked or not all(word in ("year", "week", "day") for each in reading["dates"].values() for word in each):
+        raise ModelFileError(_strange(path, "reading"))
 
 
 def _check_scores(scores: Any, path: Path) -> None:

@@ -14,6 +14,7 @@ from mercer._errors import DataError, ModelFileError
 from mercer.cli import use_blocks
 from mercer.cli.large import Predicted
 from mercer.cli.options import STANDARD, UseOptions
+from mercer.cli.reading import Reading
 from mercer.cli.show import Printer
 from mercer.cli.standard_input import NAME, as_file
 from mercer.cli.stored import check_report, not_of_fit
@@ -83,10 +84,15 @@ def _evaluated(options: UseOptions, model: TableModel, printer: Printer) -> tupl
     return found, table.source, target
 
 
-def read_rows(options: UseOptions, model: TableModel) -> Table:
-    """Return the table of a command, read as the model reads its columns."""
+def written_rows(options: UseOptions, model: TableModel) -> Table:
+    """Return the table of a command as it is written."""
     verbatim = [name for name, role in model.schema_.roles.items() if role in VERBATIM]
     return read_table(options.data, verbatim, options.axes).drop(options.drop)
+
+
+def read_rows(options: UseOptions, model: TableModel) -> Table:
+    """Return the table of a command, read as the model reads its columns."""
+    return Reading.of(model.report_).table(written_rows(options, model))
 
 
 def target_in(table: Table, model: TableModel) -> str:

@@ -10,8 +10,10 @@ from mercer._errors import ParameterError
 from mercer.cli.checks import is_several
 from mercer.cli.large import Part, Predicted
 from mercer.cli.options import UseOptions
+from mercer.cli.reading import Reading
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.sink import write_blocks
+from mercer.data.table import row_place
 from mercer.data.unknown import one_note_a_column
 from mercer.estimators.table import TableModel
 
@@ -56,9 +58,10 @@ def write(options: UseOptions, frames: Iterator[Any]) -> int:
 
 def blocks_of(options: UseOptions, model: TableModel) -> Iterator[tuple[Any, Any]]:
     """The rows in blocks of data frames: the columns to predict from, and with ``--keep`` all columns."""
-    names = _columns(options, model)
+    names, reading = _columns(options, model), Reading.of(model.report_)
     for block, _, _ in Blocks(options.data, columns=None if options.keep else names).frames():
-        yield block if names is None or not options.keep else block[names], block
+        rows = block if names is None or not options.keep else block[names]
+        yield reading.frame(rows, options.data, row_place), block
 
 
 def evaluate(options: UseOptions, model: TableModel) -> tuple[Predicted, str]:
@@ -69,12 +72,12 @@ def evaluate(options: UseOptions, model: TableModel) -> tuple[Predicted, str]:
     DataError
         If a file lacks a column, or holds entries of another kind or classes that the model does not know.
     """
-    blocks = Blocks(options.data, model.target, columns=_columns(options, model))
+    blocks, reading = Blocks(options.data, model.target, columns=_columns(options, model)), Reading.of(model.report_)
 
     def parts() -> Iterator[Part]:
         for X, y, _ in blocks.frames():
             assert y is not None
-            yield X, y
+            yield reading.frame(X, options.data, row_place), y
 
     with one_note_a_column():
         found = Predicted.of(model, parts(), options.data)

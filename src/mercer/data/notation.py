@@ -168,4 +168,4 @@ def _numbers(column: Any, notation: Notation, source: str, locate: Locate) -> Ve
 
 
 def _is_text(column: Any) -> bool:
-    return column.dtype == object or str(column.dtype).startswith("str")
+    return str(column.dtype).startswith(("object", "str"))

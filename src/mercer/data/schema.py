@@ -30,7 +30,8 @@ _NO_CATEGORIES = {
     r"\d{4}-\d\d?-\d\d?([T ].*)?|\d\d?[./]\d\d?[./]\d{4}( .*)?": "dates",
 }
 _NOTATION = {
-    "numbers in another notation": "Write numbers with digits and a decimal point alone, as in 1234.5",
+    "numbers in another notation": "Read them with --parse-numbers, write them with digits and a decimal point alone, "
+    "as in 1234.5",
     "dates": "Write dates as in 2026-01-31 for the model auto, turn them into numbers for other models",
 }
 DATE = re.compile(r"\s*\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?\s*")

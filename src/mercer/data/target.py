@@ -71,8 +71,8 @@ def read_target(values: Any, name: str, task: str | None = None, locate: Callabl
     quantities = task == "regression" or (task is None and not _are_few(len(different), len(array)))
     if quantities and array.dtype.kind == "U" and in_another_notation(different.tolist()):
         raise DataError(
-            f"the target {name!r} holds numbers in another notation such as {shown(array[0])} in {locate(0)}; write "
-            "numbers with digits and a decimal point alone, as in 1234.5."
+            f"the target {name!r} holds numbers in another notation such as {shown(array[0])} in {locate(0)}; read "
+            "them with --parse-numbers, or write numbers with digits and a decimal point alone, as in 1234.5."
         )
     if kind == "regression" and array.dtype.kind == "U":
         row = next((i for i, text in enumerate(array) if not is_number(text)), 0)
