@@ -87,6 +87,42 @@ def test_missing_values_are_filled_in(frame):
     assert np.isfinite(matrix).all()
 
 
+def test_columns_that_are_filled_in_have_a_column_that_tells_where(frame):
+    frame.loc[3, "age"] = np.nan
+    frame["new"] = pd.Series([True, None, True, False], dtype=object)
+    encoder = TableEncoder(impute="median").fit(frame)
+    assert encoder.schema_.indicators == ["age", "new"]
+    matrix = encoder.transform(frame)
+    assert matrix.shape[1] == encoder.schema_.encoded_columns == len(encoder.feature_names_) == len(encoder.sources_)
+    for name, gaps in (("age", [0, 0, 0, 1]), ("new", [0, 1, 0, 0])):
+        assert matrix[:, encoder.feature_names_.index(f"{name}=(missing)")].tolist() == gaps
+        assert len(encoder.positions(name)) == 2
+    # Of a gap in a column that had none nothing is known, and it is filled in alone.
+    later = TableEncoder(impute="median").fit(frame.drop(index=[1, 3]))
+    assert later.schema_.indicators == [] and np.isfinite(later.transform(frame)).all()
+
+
+def test_indicators_of_a_whole_table_stand_in_its_parts_too(frame):
+    frame.loc[3, "age"] = np.nan
+    encoder = TableEncoder(impute="mean")
+    part = encoder.fit(frame.iloc[:3], schema=encoder.check(frame)).transform(frame.iloc[:3])
+    assert part.shape[1] == encoder.schema_.encoded_columns
+    assert encoder.schema_.only(["town"], "not used").indicators == []
+
+
+def test_indicators_beside_sparse_categories_and_text():
+    n = 60
+    rows = pd.DataFrame(
+        {"code": [f"c{i % 30}" for i in range(n)], "x": [np.nan, *range(1, n)], "word": ["ab", "ba"] * 30}
+    )
+    encoder = TableEncoder(impute="mean").fit(rows[["code", "x"]])
+    matrix = encoder.transform(rows[["code", "x"]])
+    assert sp.issparse(matrix) and matrix[:, -1].toarray().ravel().tolist() == [1.0] + [0.0] * (n - 1)
+    mixed = TableEncoder(impute="mean", roles={"word": "text"}).fit(rows)
+    columns = mixed.transform(rows)
+    assert mixed.sources_[-2:] == ["x", "word"] and columns.shape == (n, mixed.schema_.encoded_columns)
+
+
 def test_empty_columns_are_left_out(frame):
     encoder = TableEncoder(impute="median").fit(frame.assign(notes=None, score=np.nan))
     assert encoder.schema_.left_out == {"notes": "empty in every row", "score": "empty in every row"}

@@ -262,6 +262,12 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
         NEW_FRAME,
     ),
     "table, calibrated numbers": (lambda: TableModel(SVR()).fit(FRAME, Y).calibrate(FRAME, Y, folds=None), NEW_FRAME),
+    "table, gaps": (
+        lambda: TableModel(KernelRidge(kernel=RBF(1.0).on(["size"])), impute="mean").fit(
+            FRAME.mask(FRAME["size"] > 1.0), Y
+        ),
+        NEW_FRAME.mask(NEW_FRAME["size"] > 1.0),
+    ),
     "table, classes": (lambda: TableModel(SVC(), target="tree").fit(FRAME, THREE), NEW_FRAME),
     "table, numbers": (lambda: TableModel(KernelRidge(kernel=KERNEL.on([0, 1, 2])), "minmax").fit(FRAME, Y), NEW_FRAME),
     "table, imputed": (

@@ -61,7 +61,7 @@ Impute = Annotated[
     str | None,
     typer.Option(
         metavar="mean|median|most_frequent",
-        help="Fill in missing values, which auto takes as they are and other models do not.",
+        help="Fill in missing values, with a column that tells where they were. Auto takes them as they are.",
     ),
 ]
 Calibrate = Annotated[

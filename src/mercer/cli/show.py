@@ -343,7 +343,7 @@ def _encoding(report: Mapping[str, Any]) -> str:
         "unit": "rows of numbers to length 1",
         "none": "numbers as they are",
     }[report["normalize"]]
-    filled = f", missing values by {report['impute']}" if report["impute"] else ""
+    filled = f", missing values by {report['impute']} with a column for gaps" if report["impute"] else ""
     count = report["encoded_columns"]
     roles = sorted(set(report.get("roles", {}).values()))
     if roles and len(report["roles"]) == count:

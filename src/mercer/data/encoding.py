@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def transforms_its_schema(encoder: Any) -> bool:
         return False
     if attributes["transformer_"] is None:
         return not schema.encoded
-    width = schema.encoded_columns - len(schema.roles)
+    width = schema.encoded_columns - len(schema.roles) - len(schema.indicators)
     if schema.width is not None:
         row: Any = np.zeros((1, width)) if encoder.dense_ else sp.csr_matrix((1, width))
     else:
@@ -70,7 +71,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         For numbers: mean 0 and variance 1; the range [0, 1]; every row to length 1; or unchanged. A sparse matrix is
         scaled but not shifted, so that its zeros stay zeros.
     impute : {"mean", "median", "most_frequent"}, optional
-        How missing numbers are filled in; missing booleans get the most frequent value. By default both are an error.
+        How missing numbers are filled in; missing booleans get the most frequent value. For each column with gaps there
+        is a further one, 1 where an entry was missing, because that may tell something. By default both are an error.
         Missing categories always form a separate category, ``"(missing)"``.
     roles : dict of str to str, optional
         Columns whose entries are compared without encoding, and their roles: ``"text"`` or another key of
@@ -130,10 +132,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             return Schema(width=X.shape[1])
         schema = infer_schema(X, source, locate, self.roles)
         _require_matrix(len(X), schema)
-        self._prepare(X, schema, source, locate)
+        frame = self._prepare(X, schema, source, locate)
         for name, role in schema.roles.items():
             read_objects(X[name], name, role, source, locate)
-        return schema
+        return schema if self.impute is None else replace(schema, indicators=_with_gaps(frame, schema))
 
     def fit(self, X: Any, y: Any = None, *, schema: Schema | None = None) -> TableEncoder:
         """Learn the scales from a data frame or a sparse matrix, and its schema unless one is given.
@@ -197,6 +199,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         frame = self._prepare(X, self.schema_, source, locate)
         self._warn_of_unknown(frame, source)
         matrix = self.transformer_.transform(frame)
+        if self.schema_.indicators:
+            gaps = frame[self.schema_.indicators].isna().to_numpy(dtype=np.float64)
+            matrix = sp.hstack([matrix, gaps]).tocsr() if sp.issparse(matrix) else np.hstack([matrix, gaps])
         if objects:
             numbers = matrix.toarray() if sp.issparse(matrix) else np.asarray(matrix, dtype=np.float64)
             return MixedRows([*map(np.ascontiguousarray, numbers.T), *objects], self.feature_names_)
@@ -283,6 +288,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return sp.csr_matrix(matrix) if sp.issparse(matrix) else np.ascontiguousarray(matrix, dtype=np.float64)
 
 
+def _with_gaps(frame: Any, schema: Schema) -> list[str]:
+    """Columns of numbers and booleans in which entries are missing."""
+    names = [*schema.of_kind("number"), *schema.of_kind("boolean")]
+    return [name for name in names if frame[name].isna().any()]
+
+
 def as_table(X: Any) -> Any:
     """Return a data frame with names as text; a sparse matrix becomes CSR, an array a frame with columns x0, x1, ..."""
     if sp.issparse(X):
@@ -325,8 +336,8 @@ def _refuse_missing(frame: Any, source: str, locate: Locate, fitted: bool) -> No
     way_out = (
         "The model was fitted without --impute: fit it again with --impute median, or remove those rows."
         if fitted
-        else f"Fill them in with --impute median (or {' or '.join(IMPUTE[::2])}), remove those rows, or use mercer fit "
-        "--model auto, which takes them as they are."
+        else f"Fill them in with --impute median (or {' or '.join(IMPUTE[::2])}), which adds a column that tells where "
+        "they were, remove those rows, or use mercer fit --model auto, which takes them as they are."
     )
     more = f" and {len(counts) - 6} more columns" if len(counts) > 6 else ""
     raise DataError(

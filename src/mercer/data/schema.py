@@ -63,22 +63,33 @@ class Schema:
         Columns of the data that are not used, with the reason.
     width : int or None
         For sparse matrices, which have no column names: the number of columns.
+    indicators : list of str
+        Columns of numbers and booleans whose gaps are filled in, and told by a further column.
     """
 
     kinds: dict[str, str] = field(default_factory=dict)
     categories: dict[str, list[str]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     width: int | None = None
+    indicators: list[str] = field(default_factory=list)
     _fitted: ClassVar[Fitted] = Fitted(
         {
             "kinds": Texts(Word(("number", "boolean", "category", "date", *ROLES))),
             "categories": Texts(Each(Word())),
             "left_out": Texts(Word()),
             "width": Maybe(Count(least=1)),
+            "indicators": Each(Word()),
         },
         rules=(
             ("categories do not match the columns", lambda s: list(s.categories) == s.of_kind("category")),
             ("columns are both named and numbered", lambda s: not (s.kinds and s.width is not None)),
+            (
+                "indicators are not those of columns of numbers",
+                lambda s: (
+                    len(set(s.indicators)) == len(s.indicators)
+                    and all(s.kinds.get(name) in ("number", "boolean") for name in s.indicators)
+                ),
+            ),
             ("a category occurs twice", lambda s: all(len(set(c)) == len(c) for c in s.categories.values())),
         ),
     )
@@ -110,27 +121,33 @@ class Schema:
             {name: values for name, values in self.categories.items() if name in names},
             {**self.left_out, **rest},
             self.width,
+            [name for name in self.indicators if name in names],
         )
 
     @property
     def encoded_columns(self) -> int:
-        """Number of columns that kernels see: one per number, boolean, known category, and column without encoding."""
+        """Number of columns that kernels see.
+
+        There is one per number, boolean, known category, indicator of gaps, and column without encoding.
+        """
         if self.width is not None:
             return self.width
-        return sum(len(self.categories[name]) if kind == "category" else 1 for name, kind in self.kinds.items())
+        columns = sum(len(self.categories[name]) if kind == "category" else 1 for name, kind in self.kinds.items())
+        return columns + len(self.indicators)
 
     def encoded_names(self) -> list[str]:
-        """Their names: numbers, booleans, ``"town=Ulm"`` for every category, and columns without encoding."""
+        """Their names: numbers, booleans, ``"town=Ulm"`` for every category, ``"age=(missing)"``, and others."""
         if self.width is not None:
             return [str(j) for j in range(self.width)]
         of_categories = [f"{name}={value}" for name, values in self.categories.items() for value in values]
-        return [*self._plain(), *of_categories, *self.roles]
+        return [*self._plain(), *of_categories, *(f"{name}={NO_VALUE}" for name in self.indicators), *self.roles]
 
     def encoded_sources(self) -> list[str]:
         """The column of the table that each of them comes from."""
         if self.width is not None:
             return self.encoded_names()
-        return [*self._plain(), *(name for name, its in self.categories.items() for _ in its), *self.roles]
+        of_categories = [name for name, its in self.categories.items() for _ in its]
+        return [*self._plain(), *of_categories, *self.indicators, *self.roles]
 
     def _plain(self) -> list[str]:
         return [*self.of_kind("number"), *self.of_kind("boolean")]
