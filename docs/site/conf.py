@@ -57,6 +57,8 @@ sphinx_gallery_conf = {
     "plot_gallery": True,
     "download_all_examples": False,
     "show_memory": False,
+    # How long a program took here says nothing to its readers.
+    "min_reported_time": 3600,
     "show_signature": False,
     "write_computation_times": False,
     "remove_config_comments": True,
