@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import sys
@@ -114,3 +115,13 @@ def test_the_gallery_is_large_and_each_part_has_a_heading() -> None:
         (folder / "GALLERY_HEADER.rst").is_file()
         for folder in [gallery, *sorted({path.parent for path in gallery.rglob("plot_*.py")})]
     )
+
+
+def test_formulas_are_written_for_browsers() -> None:
+    pytest.importorskip("latex2mathml")
+    mathml = importlib.import_module("mathml").mathml
+    norm = mathml(r"\Bigl\| w \Bigr\|^2")
+    assert norm.count('<mo stretchy="false" lspace="0" rspace="0">&#x02016;</mo>') == 2
+    assert "class_weight" in mathml(r"\text{class\_weight}_i")
+    with pytest.raises(ValueError, match="no counterpart in MathML"):
+        mathml(r"\unheard{x}")
