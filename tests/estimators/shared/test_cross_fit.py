@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 import mercer
 from mercer import SVC, SVR, ConformalClassifier, ConformalRegressor, KernelLogisticRegression, KernelPerceptron
-from mercer._errors import DataError, MercerWarning, ModelFileError, ParameterError
+from mercer._errors import DataError, MemoryBudgetError, MercerWarning, ModelFileError, ParameterError
 from mercer.kernels import Spectrum
 
 RNG = np.random.default_rng(0)
@@ -128,6 +128,15 @@ def test_data_that_cannot_be_used_are_refused() -> None:
         )
     with pytest.raises(ParameterError, match="coverage must be a number between 0 and 1"):
         ConformalClassifier(SVC()).fit(X, THREE).predict_set(NEW, 1.2)
+
+
+def test_the_memory_budget_bounds_the_rows_that_are_worked_on() -> None:
+    model, many = ConformalRegressor(Ridge(), cv=2).fit(X, Y), RNG.normal(size=(700, 2))
+    whole = model.interval(many)
+    with mercer.config(memory="64KiB"):
+        np.testing.assert_array_equal(model.interval(many).lower, whole.lower)
+    with mercer.config(memory="8KiB"), pytest.raises(MemoryBudgetError, match="new rows by 2 fits"):
+        model.interval(many)
 
 
 def test_few_rows_have_unbounded_intervals_with_a_warning() -> None:

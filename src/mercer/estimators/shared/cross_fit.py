@@ -18,13 +18,18 @@ from mercer._errors import ParameterError
 from mercer._types import Matrix, Positions, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Each, Floats, Is, Whole
+from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
+from mercer.engine.tiles import spans
 from mercer.estimators.shared.intervals import Intervals, PredictionSets, check_coverage, warn_if_few
 from mercer.estimators.shared.sigmoid import fit_sigmoid, probability
+from mercer.gram.hold import capacity
 from mercer.solvers.conformal import guaranteed_by_folds, jackknife_plus, nonconforming
 
-# New rows that are worked on at once.
-_ROWS = 1024
+# New rows that are worked on at once, and arrays of these by the rows of the errors.
+_ROWS = 256
+_FEWEST = 8
+_ARRAYS = 4
 
 # Rows of a fit, and the others that it is held against.
 Split = tuple[Positions, Positions]
@@ -104,11 +109,15 @@ class CrossFitNumbers:
         warn_if_few(len(self.errors), coverage)
         predicted = np.column_stack([np.asarray(model.predict(X), dtype=np.float64) for model in self.models])
         lower, upper = np.empty(len(predicted)), np.empty(len(predicted))
-        for start in range(0, len(predicted), _ROWS):
-            some = slice(start, start + _ROWS)
-            ends = jackknife_plus(predicted[some][:, self.parts], np.abs(self.errors), coverage)
-            lower[some], upper[some] = ends
         k, n = len(self.models), len(self.errors)
+        step = max(capacity(8 * _ARRAYS * n, _ROWS), _FEWEST)
+        with memory.reserve(
+            8 * _ARRAYS * n * min(step, len(predicted)), f"predictions for {step} new rows by {k} fits"
+        ):
+            for some in spans(len(predicted), step):
+                threads.checkpoint()
+                ends = jackknife_plus(predicted[some][:, self.parts], np.abs(self.errors), coverage)
+                lower[some], upper[some] = ends
         return Intervals(lower, upper, coverage, method_of(k), guaranteed_by_folds(coverage, n, k))
 
 
