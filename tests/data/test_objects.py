@@ -54,6 +54,19 @@ def test_equal_rows_and_no_others_have_equal_keys(left: list[str], right: list[s
     assert a[:shorter].same(b[:shorter]).tolist() == [x == z for x, z in zip(left, right, strict=False)]
 
 
+def test_parts_are_compared_without_reading_rows_whose_keys_differ(monkeypatch) -> None:
+    rows = Strings.of(["ab", "cd", "ab", "ef", "".join(["a", "b"])])
+    rows.keys()
+    read, fingerprint = [], Strings.fingerprint
+    monkeypatch.setattr(Strings, "fingerprint", staticmethod(lambda item: read.append(item) or fingerprint(item)))
+    assert rows[[0, 1, 1]].same(rows[[3, 1, 2]]).tolist() == [False, True, False] and not read
+    # Rows that are equal and not the same object, and different ones with equal keys, are.
+    assert rows[[0, 1]].same(Strings.of(["ab", "ab"])).tolist() == [True, False]
+    other = rows[[0, 1]]
+    other._cache["keys"] = rows.keys()[[1, 0]]
+    assert other.same(rows[[1, 0]]).tolist() == [False, False]
+
+
 @pytest.mark.parametrize(
     "X",
     [

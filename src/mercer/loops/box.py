@@ -9,7 +9,7 @@ import numpy as np
 from mercer._types import Vector
 from mercer.loops._jit import jit
 
-_AT_BOUND = 1e-13
+AT_BOUND = 1e-13
 
 
 class BoxWeights(NamedTuple):
@@ -23,7 +23,7 @@ class BoxWeights(NamedTuple):
 
 
 @jit
-def _slope_up(beta, upper, tube):
+def slope_up(beta, upper, tube):
     """What a rise of ``beta`` does to ``-tube |beta|``; minus infinity at the bound."""
     if beta >= upper:
         return -np.inf
@@ -31,7 +31,7 @@ def _slope_up(beta, upper, tube):
 
 
 @jit
-def _slope_down(beta, lower, tube):
+def slope_down(beta, lower, tube):
     """What a fall of ``beta`` does to ``-tube |beta|``; minus infinity at the bound."""
     if beta <= lower:
         return -np.inf
@@ -43,8 +43,8 @@ def set_masks(weights, rise, fall):
     """The slopes of ``-tube |beta|`` for a rise and for a fall; minus infinity where ``beta`` is at its bound."""
     beta, lower, upper, tube = weights
     for k in range(beta.shape[0]):
-        rise[k] = _slope_up(beta[k], upper[k], tube[k])
-        fall[k] = _slope_down(beta[k], lower[k], tube[k])
+        rise[k] = slope_up(beta[k], upper[k], tube[k])
+        fall[k] = slope_down(beta[k], lower[k], tube[k])
 
 
 @jit
@@ -58,10 +58,10 @@ def shift(weights, rise, fall, i, j, step):
     room_j = beta[j] - end_j
     moved = min(step, room_i, room_j)
     # A weight within rounding of its bound is at its bound: as a free one it would decide the offset.
-    beta[i] = end_i if room_i - moved <= _AT_BOUND * (upper[i] - lower[i]) else beta[i] + moved
-    beta[j] = end_j if room_j - moved <= _AT_BOUND * (upper[j] - lower[j]) else beta[j] - moved
-    rise[i] = _slope_up(beta[i], upper[i], tube[i])
-    fall[i] = _slope_down(beta[i], lower[i], tube[i])
-    rise[j] = _slope_up(beta[j], upper[j], tube[j])
-    fall[j] = _slope_down(beta[j], lower[j], tube[j])
+    beta[i] = end_i if room_i - moved <= AT_BOUND * (upper[i] - lower[i]) else beta[i] + moved
+    beta[j] = end_j if room_j - moved <= AT_BOUND * (upper[j] - lower[j]) else beta[j] - moved
+    rise[i] = slope_up(beta[i], upper[i], tube[i])
+    fall[i] = slope_down(beta[i], lower[i], tube[i])
+    rise[j] = slope_up(beta[j], upper[j], tube[j])
+    fall[j] = slope_down(beta[j], lower[j], tube[j])
     return moved

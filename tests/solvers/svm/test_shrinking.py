@@ -85,3 +85,29 @@ def test_free_sets_are_not_tried_before_steps_have_taken_as_long(rng, monkeypatc
     monkeypatch.setattr(shrinking, "_FEWEST", 10)
     monkeypatch.setattr(shrinking, "_FACTOR_STEPS", 10**6)
     assert SMO().solve(p, start).status is Status.converged and tried
+
+
+def test_where_free_sets_fail_an_interior_point_method_ends_the_part(rng, monkeypatch):
+    # Counts of few symbols: the matrix of the free weights is singular, sets do not settle, and pairs crawl.
+    F = rng.multinomial(60, rng.dirichlet(np.ones(40)), 900).astype(float)
+    y = np.where((F - F.mean(axis=0)) @ rng.standard_normal(40) + 4.0 * rng.standard_normal(900) > 0, 1.0, -1.0)
+    p = BoxQP.classification(PrecomputedGram(F @ F.T), y, np.full(900, 10.0))
+    start, ends = Start(matrix=np.float32(p.gram.stored_array())), []
+    inner = shrinking.interior_round
+
+    def counted(K, point, **options):
+        better = inner(K, point, **options)
+        if options == {"free_sets": False}:
+            ends.append((len(K), better, point.violation()))
+        return better
+
+    monkeypatch.setattr(shrinking, "interior_round", counted)
+    few = SMO(tol=1e-4).solve(p, start)
+    assert ends and all(q <= 450 and better and violation < 1e-2 for q, better, violation in ends)
+    monkeypatch.setattr(shrinking, "_INTERIOR", 0)
+    ends.clear()
+    many = SMO(tol=1e-4).solve(p, start)
+    assert not ends and few.certificate.iterations < 0.8 * many.certificate.iterations
+    for answer in (few, many):
+        assert answer.status is Status.converged and answer.certificate.kkt_violation <= 1e-4
+    assert few.certificate.dual == pytest.approx(many.certificate.dual, rel=1e-5)

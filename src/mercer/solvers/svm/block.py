@@ -11,6 +11,7 @@ from mercer.engine import threads
 from mercer.loops.box import BoxWeights, set_masks
 from mercer.loops.picked import PickedRows
 from mercer.loops.smo import StepLimits, StepRoom, smo_steps, smo_steps_in_groups
+from mercer.loops.smo_conjugate import Direction, conjugate_steps
 from mercer.loops.smo_double import SecondKeys, smo_double_steps
 from mercer.solvers.svm.iterate import Iterate
 
@@ -18,6 +19,10 @@ from mercer.solvers.svm.iterate import Iterate
 _CALL = 10**8
 # From this many rows on the block is in no cache, and steps go by two pairs at a time.
 _STREAMED = 8192
+# From this many rows on, reading two of them takes longer than the work that conjugate directions add to a step.
+_CONJUGATE = 1536
+# Rows of a direction: with more there are no fewer steps.
+_OF_DIRECTION = 16
 # Rounds without progress beyond rounding after which a solve is given up as stalled.
 _PATIENCE = 20
 # A violation is the difference of the extremes of many gradients, which random errors set so many times apart.
@@ -92,6 +97,8 @@ class Block:
                     second = np.empty_like(room.work)
                     keys = SecondKeys(second, second.view(room.bits.dtype))
                     steps, _ = smo_double_steps(K, diagonal, F, weights, room, keys, limits)
+                elif q >= _CONJUGATE:
+                    steps, _ = conjugate_steps(K, diagonal, F, weights, room, self._direction(q), limits)
                 else:
                     steps, _, _ = smo_steps(rows, diagonal, F, weights, room, limits)
             total += steps
@@ -99,6 +106,11 @@ class Block:
                 break
             threads.checkpoint()
         return total
+
+    def _direction(self, q: int) -> Direction:
+        return Direction(
+            np.empty(q, self.dtype), np.empty(_OF_DIRECTION, dtype=np.intp), np.empty(_OF_DIRECTION, dtype=np.float64)
+        )
 
 
 class Stall:

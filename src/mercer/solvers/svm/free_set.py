@@ -10,7 +10,7 @@ Source: Scheinberg (2006), "An efficient implementation of an active set method 
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from mercer._types import Array, Vector
 
@@ -134,7 +134,8 @@ def _solve_free(K: Array, linear: Vector, new: Vector, free: np.ndarray, A: Vect
         right = linear[free] - K[np.ix_(free, fixed)] @ new[fixed]
         solved = cho_solve(factor, np.column_stack([right, some]), check_finite=False)
         missing = (totals - A.T @ new)[A.any(axis=0)]
-        b = solve(some.T @ solved[:, 1:], some.T @ solved[:, 0] - missing) if some.size else np.empty(0)
+        # As in NumPy: SciPy's takes a quarter of a millisecond for one number.
+        b = np.linalg.solve(some.T @ solved[:, 1:], some.T @ solved[:, 0] - missing) if some.size else np.empty(0)
     except (LinAlgError, ValueError):
         return None
     new[free] = solved[:, 0] - solved[:, 1:] @ b
@@ -152,7 +153,7 @@ def _direction(K: Array, F: Vector, A: Vector) -> Vector | None:
         solved = cho_solve(factor, np.column_stack([_without(A, F), A]), check_finite=False)
         step, columns = solved[:, 0], solved[:, 1:]
         if A.size:
-            step = step - columns @ solve(A.T @ columns, A.T @ step)
+            step = step - columns @ np.linalg.solve(A.T @ columns, A.T @ step)
     except (LinAlgError, ValueError):
         return None
     return _without(A, step)

@@ -40,6 +40,8 @@ _DOUBLE = 512
 # among q rows, of which m are free; at least so many, which take a millisecond as the calls do, and after a failure
 # this much later.
 _FACTOR_STEPS, _FEWEST, _LATER = 10, 4000, 4
+# Where free sets fail, an interior point method on so many active rows takes less time than the steps that follow.
+_INTERIOR = 450
 
 
 def active_rows(point: Iterate, gap: float) -> NDArray[np.intp]:
@@ -164,7 +166,15 @@ class _ActiveRows:
             block = inside
             if inside.dtype != np.float64:
                 self._pick(rows, block := np.empty((q, q)))
-            if not interior_round(block, part, free_sets_only=True):
+            if not self._solve_at_once(block, part):
                 self._wait = _LATER
                 newton_round(block, part)
         self.peak_bytes = max(self.peak_bytes, int(square.nbytes) + nbytes)
+
+    @staticmethod
+    def _solve_at_once(block: Array, part: Iterate) -> bool:
+        """Move all weights of a part at once to a better point; return whether one was found."""
+        if interior_round(block, part, free_sets_only=True):
+            return True
+        few = len(block) <= _INTERIOR and not part.tube
+        return few and interior_round(block, part, free_sets=False)

@@ -119,10 +119,11 @@ def newton_round(K: Array, point: Iterate) -> None:
     point.steps += 1
 
 
-def interior_round(K: Array, point: Iterate, *, free_sets_only: bool = False) -> bool:
+def interior_round(K: Array, point: Iterate, *, free_sets_only: bool = False, free_sets: bool = True) -> bool:
     """Use the answer of a method for all weights at once if it is better; return whether it is.
 
-    Sets of free weights come first, and the interior point method where they do not settle. With a tube, the sets are
+    Sets of free weights come first, unless ``free_sets`` is False, and the interior point method where they do not
+    settle. With a tube, the sets are
     among the weights that are not zero, which keep their signs there: on these the objective is smooth.
     """
     rows = np.flatnonzero(point.beta) if point.tube else np.arange(len(point.beta))
@@ -133,7 +134,7 @@ def interior_round(K: Array, point: Iterate, *, free_sets_only: bool = False) ->
     slope = point.F[rows] - point.tube * sign
     A, linear = point.membership()[rows], slope + block @ before
     lower, upper = np.where(sign > 0, 0.0, point.lower[rows]), np.where(sign < 0, 0.0, point.upper[rows])
-    after = solution_by_free_sets(block, linear, before, lower, upper, A)
+    after = solution_by_free_sets(block, linear, before, lower, upper, A) if free_sets else None
     if after is None and not free_sets_only:
         if point.tube:
             return _interior_round_in_tube(np.asarray(K, dtype=np.float64), point)
