@@ -18,9 +18,12 @@ from mercer._types import Array, Integers, Vector
 from mercer.loops._jit import jit
 from mercer.loops.box import AT_BOUND, slope_down, slope_up
 from mercer.loops.smo import CHECK_EVERY, Candidate, first_largest, lowest, move, ordered
+from mercer.loops.smo_double import PairStep
 
 # A pair is taken alone if no more than this part of its curvature is left: rounding of ``K p`` counts there.
 _LEAST_LEFT = 0.01
+# Weights of the last direction in the choice of a pair stay finite in float32.
+_HEAVIEST = 1e30
 
 
 class Direction(NamedTuple):
@@ -85,67 +88,46 @@ def _turned(direction, count, factor, i, j):
 
 
 @jit
-def _end(weights, k, share):
+def _end(beta, lower, upper, tube, share):
     """Where a weight that moves in the direction of ``share`` is stopped; with a tube also at zero."""
-    beta, lower, upper, tube = weights
     if share > 0:
-        return 0.0 if tube[k] > 0 and beta[k] < 0 else upper[k]
-    return 0.0 if tube[k] > 0 and beta[k] > 0 else lower[k]
+        return 0.0 if tube > 0 and beta < 0 else upper
+    return 0.0 if tube > 0 and beta > 0 else lower
 
 
 @jit
-def _are_inside(weights, direction, count, length):
-    """Whether all weights that move by ``length p`` end inside their bounds, and not within rounding of these."""
-    beta, lower, upper, _ = weights
-    inside = True
-    for s in range(count):
-        k, share = direction.rows[s], direction.shares[s]
-        left = _end(weights, k, share) - (beta[k] + length * share)
-        inside &= (left if share > 0 else -left) > AT_BOUND * (upper[k] - lower[k])
-    return inside
-
-
-@jit
-def _length(weights, direction, count, length):
-    """The length of the step to the first bound, at most ``length``, and the place of its row, or -1."""
+def _shift(weights, rise, fall, direction, count, length):
+    """Move the weights by ``length p``, or as far as the bounds allow; return how far, and whether one was met."""
+    # Taken apart once: parts of a tuple are counted references.
+    beta, lower, upper, tube = weights
+    _, rows, shares = direction
     first = -1
     for s in range(count):
-        k, share = direction.rows[s], direction.shares[s]
+        k, share = rows[s], shares[s]
         if share != 0:
-            room = (_end(weights, k, share) - weights.beta[k]) / share
+            room = (_end(beta[k], lower[k], upper[k], tube[k], share) - beta[k]) / share
             if room < length:
                 length = room
                 first = s
-    return length, first
-
-
-@jit
-def _put(weights, rise, fall, k, value):
-    beta, lower, upper, tube = weights
-    beta[k] = value
-    rise[k] = slope_up(value, upper[k], tube[k])
-    fall[k] = slope_down(value, lower[k], tube[k])
-
-
-@jit
-def _cut_shift(weights, rise, fall, direction, count, length):
-    """Move the weights by ``length p``, or to the first bound; return the length, and whether a bound was met."""
-    length, first = _length(weights, direction, count, length)
-    beta, lower, upper, _ = weights
     for s in range(count):
-        k, share = direction.rows[s], direction.shares[s]
+        k, share = rows[s], shares[s]
         if share != 0:
-            end = _end(weights, k, share)
+            end = _end(beta[k], lower[k], upper[k], tube[k], share)
             moved = beta[k] + length * share
             # A weight within rounding of its bound is at its bound: as a free one it would decide the offset.
             at_end = s == first or abs(end - moved) <= AT_BOUND * (upper[k] - lower[k])
-            _put(weights, rise, fall, k, end if at_end else moved)
+            beta[k] = end if at_end else moved
+            # A row that was there before is inside its bounds, and was; new ones are the last.
+            if at_end or first >= 0 or s >= count - 2:
+                rise[k] = slope_up(beta[k], upper[k], tube[k])
+                fall[k] = slope_down(beta[k], lower[k], tube[k])
     return length, first >= 0
 
 
 @jit
-def _move(F, row_i, row_j, step, factor, product, mask, keys):
+def _move(F, pair, factor, product, mask, keys):
     """``K p = row_i - row_j + factor K p``, ``F -= step K p``, and the keys of ``F + mask``."""
+    row_i, row_j, step = pair
     for k in range(F.shape[0]):
         v = row_i[k] - row_j[k] + factor * product[k]
         product[k] = v
@@ -159,7 +141,7 @@ def conjugate_steps(K, diagonal, F, weights, room, direction, limits):
     """Take steps as :func:`mercer.loops.smo.smo_steps` does, where all of K is there; return (steps, gap)."""
     beta, upper = weights.beta, weights.upper
     rise, fall, work, bits = room
-    product, rows, shares = direction
+    product = direction.product
     tolerance, least, max_steps = limits
     real = F.dtype.type
     floor = real(least)
@@ -176,9 +158,9 @@ def conjugate_steps(K, diagonal, F, weights, room, direction, limits):
             # Written so that a NaN ends the loop as well.
             if not gap > tolerance or beta[i] >= upper[i]:
                 return step, gap
-        if count + 2 > rows.shape[0]:
+        if count + 2 > direction.rows.shape[0]:
             last = 0.0
-        before = _Last(product, product[i], real(1.0 / last) if last > 0 else real(0))
+        before = _Last(product, product[i], real(min(1.0 / last, _HEAVIEST)) if last > 0 else real(0))
         _gains(F, fall, diagonal, floor, Candidate(top, K[i], diagonal[i], work), before)
         # With a tube and a vanishing diagonal, rounding can make a row the best partner of itself.
         work[i] = real(0)
@@ -198,15 +180,8 @@ def conjugate_steps(K, diagonal, F, weights, room, direction, limits):
                 factor = -shared / last
         count = _turned(direction, count, factor, i, j)
         length = (np.float64(top) - np.float64(F[j] - fall[j])) / curvature
-        is_cut = False
-        if _are_inside(weights, direction, count, length):
-            for s in range(count):
-                beta[rows[s]] += length * shares[s]
-            _put(weights, rise, fall, i, beta[i])
-            _put(weights, rise, fall, j, beta[j])
-        else:
-            length, is_cut = _cut_shift(weights, rise, fall, direction, count, length)
-        _move(F, K[i], K[j], real(length), real(factor), product, rise, bits)
+        length, is_cut = _shift(weights, rise, fall, direction, count, length)
+        _move(F, PairStep(K[i], K[j], real(length)), real(factor), product, rise, bits)
         # After a step that was cut, the last direction still has something to gain.
         last = 0.0 if is_cut else curvature
     return max_steps, gap

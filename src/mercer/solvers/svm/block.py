@@ -19,8 +19,9 @@ from mercer.solvers.svm.iterate import Iterate
 _CALL = 10**8
 # From this many rows on the block is in no cache, and steps go by two pairs at a time.
 _STREAMED = 8192
-# From this many rows on, reading two of them takes longer than the work that conjugate directions add to a step.
-_CONJUGATE = 1536
+# From this many rows on, more than a working set has, reading two of them takes longer than the work that conjugate
+# directions add to a step.
+_CONJUGATE = 1792
 # Rows of a direction: with more there are no fewer steps.
 _OF_DIRECTION = 16
 # Rounds without progress beyond rounding after which a solve is given up as stalled.

@@ -123,8 +123,8 @@ def interior_round(K: Array, point: Iterate, *, free_sets_only: bool = False, fr
     """Use the answer of a method for all weights at once if it is better; return whether it is.
 
     Sets of free weights come first, unless ``free_sets`` is False, and the interior point method where they do not
-    settle. With a tube, the sets are
-    among the weights that are not zero, which keep their signs there: on these the objective is smooth.
+    settle. With a tube, the sets are among the weights that are not zero, which keep their signs there: on these the
+    objective is smooth.
     """
     rows = np.flatnonzero(point.beta) if point.tube else np.arange(len(point.beta))
     if not len(rows):
