@@ -19,6 +19,7 @@ import typer
 
 from mercer._registered import MODELS
 from mercer.cli.arguments import (
+    Data,
     Drop,
     Json,
     Model,
@@ -28,8 +29,8 @@ from mercer.cli.arguments import (
     use_options,
     with_options,
 )
-from mercer.cli.checks import check_fit, check_report, check_use
-from mercer.cli.options import STANDARD, FitOptions, ReportOptions, UseOptions, parse_seconds
+from mercer.cli.checks import PLOTS, check_fit, check_plot, check_report, check_use
+from mercer.cli.options import STANDARD, FitOptions, PlotOptions, ReportOptions, UseOptions, parse_seconds
 from mercer.cli.outcome import ending
 from mercer.cli.show import Printer
 from mercer.persistence.lead import check_begins
@@ -317,10 +318,58 @@ def report(
     _work("report_page").report(options)
 
 
-@app.command(epilog=_examples("mercer inspect houses.mercer", "mercer inspect houses.mercer --json"))
-def inspect(model: Model, json: Json = False) -> None:
+@app.command(
+    epilog=_examples(
+        "mercer plot flowers.mercer flowers.csv --what boundary --out flowers.svg",
+        "mercer plot houses.mercer more.csv --what relevance",
+    )
+)
+@with_options(means_options, before="axes")
+def plot(
+    means: dict[str, Any],
+    model: Model,
+    data: Data,
+    what: Annotated[
+        str, typer.Option(metavar="|".join(PLOTS), help="Which picture; the guide shows each.", show_default=False)
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="A .svg, .png or .pdf file; by default named after MODEL and the picture.",
+            show_default=False,
+        ),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Of boundary: one column, or two; by default the first two."),
+    ] = None,
+    drop: Drop = None,
+) -> None:
+    """Draw a picture of a model and of rows."""
+    options = PlotOptions(model, data, what, out or Path(f"{model.stem}_{what}.svg"), column or [], drop or [], **means)
+    check_plot(options)
+    Printer(options.quiet, options.json).begin(f"Reading the model {model} ...")
+    _work("plot").plot(options)
+
+
+@app.command(
+    epilog=_examples(
+        "mercer inspect houses.mercer", "mercer inspect houses.mercer --command", "mercer inspect houses.mercer --json"
+    )
+)
+def inspect(
+    model: Model,
+    command: Annotated[bool, typer.Option("--command", help="Print the command that makes the model again.")] = False,
+    json: Json = False,
+) -> None:
     """Show the contents of a model file: kernel, parameters, columns, certificate."""
     check_begins(model)
+    if command:
+        _work("describe").command(model, json)
+        return
     Printer(json=json).begin(f"Reading the model {model} ...")
     _work("describe").inspect(model, json)
 

@@ -9,7 +9,7 @@ from typing import Any
 from mercer._errors import ParameterError
 from mercer._registered import MODELS
 from mercer.cli.files import check_output
-from mercer.cli.options import STANDARD, FitOptions, ReportOptions, UseOptions, parse_settings
+from mercer.cli.options import STANDARD, FitOptions, PlotOptions, ReportOptions, UseOptions, parse_settings
 from mercer.data.sources import check_source
 from mercer.data.words import check_choices, check_task, closest_names
 from mercer.engine.settings import parse_bytes, resolve_jobs
@@ -17,6 +17,12 @@ from mercer.persistence.lead import check_begins
 
 PREDICTIONS = (".csv", ".tsv", ".parquet")
 """The formats in which predictions are written."""
+
+PICTURES = (".svg", ".png", ".pdf")
+"""The formats in which pictures are written."""
+
+PLOTS = ("boundary", "gram", "margins", "ordinal", "relevance", "spectrum", "tube")
+"""The pictures of ``mercer plot``; a test asks the module that draws them."""
 
 OVER_LANDMARKS: dict[str, tuple[str, ...]] = {
     "ridge": ("--landmarks auto", "--certify", "--checkpoint"),
@@ -221,6 +227,32 @@ def check_report(options: ReportOptions) -> None:
         return
     if is_several(options.data):
         raise ParameterError(f"{options.data} is a pattern of files, and a report is of one; name the one to judge by.")
+    check_source(options.data)
+
+
+def check_plot(options: PlotOptions) -> None:
+    """Raise an error if the options of ``mercer plot`` are wrong for any files.
+
+    Raises
+    ------
+    ParameterError, DataError, ModelFileError
+        If they are wrong; the message says what to do instead.
+    """
+    if options.what not in PLOTS:
+        raise ParameterError(f"--what must be {' or '.join(PLOTS)}, but is {options.what!r}.")
+    if options.out.suffix.lower() not in PICTURES:
+        raise ParameterError(
+            f"pictures are written as {', '.join(PICTURES)}, but --out is {options.out}; name a file that ends so."
+        )
+    if options.columns and options.what != "boundary":
+        raise ParameterError(f"--column is for --what boundary, but --what is {options.what}; leave it out.")
+    if len(options.columns) > 2:
+        raise ParameterError(f"a picture has one or two columns, but --column names {len(options.columns)}.")
+    check_output(options.out, [options.model, options.data])
+    _check_means(options)
+    check_begins(options.model)
+    if is_several(options.data):
+        raise ParameterError(f"{options.data} is a pattern of files, and a picture is of one; name the one to draw.")
     check_source(options.data)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from mercer._errors import ModelFileError
 from mercer.cli.show import Printer
 from mercer.cli.stored import stored_report
 
@@ -14,6 +15,26 @@ def inspect(path: Path, json: bool) -> None:
     report, schema = stored_report(path)
     report = {**report, "file": str(path), "file_bytes": path.stat().st_size}
     Printer(json=json).inspected(report, _columns(schema))
+
+
+def command(path: Path, json: bool) -> None:
+    """Print the command line that makes a model again.
+
+    Raises
+    ------
+    ModelFileError
+        If the file was written by a version that did not keep it.
+    """
+    report, _ = stored_report(path)
+    if not report.get("command"):
+        raise ModelFileError(
+            f"{path} does not say which command made it: it was written by an older version of Mercer. Show what it "
+            "has with mercer inspect."
+        )
+    printer = Printer(json=json)
+    printer.object({"file": str(path), "command": report["command"], "data_sha256": report.get("data_sha256")})
+    if not json:
+        print(report["command"])
 
 
 def _columns(schema: dict[str, Any]) -> dict[str, str]:

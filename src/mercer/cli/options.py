@@ -147,6 +147,23 @@ class ReportOptions:
     json: bool = False
 
 
+@dataclass(frozen=True)
+class PlotOptions:
+    """The options of ``mercer plot``."""
+
+    model: Path
+    data: str
+    what: str
+    out: Path
+    columns: list[str] = field(default_factory=list)
+    drop: list[str] = field(default_factory=list)
+    axes: str | None = None
+    memory: str | None = None
+    n_jobs: int | None = None
+    quiet: bool = False
+    json: bool = False
+
+
 def roles_of_columns(**columns: list[str] | None) -> dict[str, str]:
     """Return ``text=["message"]`` as ``{"message": "text"}``, for every role that an option names.
 

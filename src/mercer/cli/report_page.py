@@ -108,7 +108,7 @@ def _of_rows(model: TableModel, options: ReportOptions) -> Report:
     assert options.data is not None
     record, subject = model.report_, Subject.of(model)
     table = read_rows(UseOptions(options.model, options.data, options.drop, options.axes), model)
-    X, y = columns_of(table, model), _target(table, model)
+    X, y = columns_of(table, model), target_values(table, model)
     # Checked as for predictions, with the table and its lines in messages.
     model.encoder_.transform(X, source=table.source, locate=table.locate)
     fingerprint = of_file(Path(options.data))
@@ -126,7 +126,7 @@ def _of_rows(model: TableModel, options: ReportOptions) -> Report:
         return compose(Material(subject, seed, X, judged, None, found, far, record, tuple(steps), record["target"]))
 
 
-def _target(table: Table, model: TableModel) -> Any:
+def target_values(table: Table, model: TableModel) -> Any:
     """The values of the target, or None if the table has none."""
     target, record = target_in(table, model), model.report_
     if not table.has(target):

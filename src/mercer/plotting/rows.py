@@ -13,6 +13,7 @@ from mercer._errors import DataError, ParameterError
 from mercer._optional import optional
 from mercer._types import AnyArray, Matrix, Vector
 from mercer.data.vectors import as_vectors, column_names
+from mercer.estimators.table import TableModel
 
 _ROLES = {"outside": "zero", "free": "free", "bounded": "bounded"}
 # Where the weight is zero inside, and the bound is reached outside.
@@ -135,16 +136,20 @@ class Points(NamedTuple):
 
 
 def learner_of(estimator: Any) -> Any:
-    """Return the learner inside searches and pipelines."""
+    """Return the learner inside searches, pipelines and models of tables."""
     if hasattr(estimator, "best_estimator_"):
         return learner_of(estimator.best_estimator_)
+    if isinstance(estimator, TableModel):
+        return learner_of(estimator.estimator_)
     return learner_of(estimator.steps[-1][1]) if hasattr(estimator, "steps") else estimator
 
 
 def rows_for_learner(estimator: Any, X: Any) -> Any:
-    """Return rows as the learner inside searches and pipelines gets them."""
+    """Return rows as the learner inside searches, pipelines and models of tables gets them."""
     if hasattr(estimator, "best_estimator_"):
         return rows_for_learner(estimator.best_estimator_, X)
+    if isinstance(estimator, TableModel):
+        return rows_for_learner(estimator.estimator_, estimator.encoder_.transform(X))
     if not hasattr(estimator, "steps"):
         return X
     for _, step in estimator.steps[:-1]:

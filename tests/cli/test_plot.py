@@ -1,0 +1,111 @@
+"""``mercer plot``, and ``mercer inspect --command``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shlex
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cli_output import refusal
+from mercer.cli import main
+from mercer.cli.checks import PLOTS
+from mercer.cli.plot import _KINDS
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plots")
+    X = RNG.normal(size=(80, 3))
+    frame = pd.DataFrame(X, columns=["length", "$width$", "depth"])
+    kinds = np.where(X[:, 0] ** 2 + X[:, 1] > 0.5, "big", "small")
+    frame.assign(kind=kinds, price=100 + 10 * np.sin(X[:, 0])).to_csv(folder / "a.csv", index=False)
+    grades = np.array(["1", "2", "3"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    frame.assign(grade=grades).to_csv(folder / "grades.csv", index=False)
+    with contextlib.chdir(folder):
+        assert main(["fit", "a.csv", "-t", "kind", "--drop", "price", "--model", "svc", "-q", "-o", "svc.mercer"]) == 0
+        assert main(["fit", "a.csv", "-t", "price", "--drop", "kind", "--model", "svr", "-q", "-o", "svr.mercer"]) == 0
+        assert main(["fit", "grades.csv", "-t", "grade", "--model", "ordinal", "-q", "-o", "ordinal.mercer"]) == 0
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, fitted):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(fitted, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "what"),
+    [
+        ("svc", "a.csv", "boundary"),
+        ("svc", "a.csv", "gram"),
+        ("svc", "a.csv", "margins"),
+        ("svc", "a.csv", "relevance"),
+        ("svc", "a.csv", "spectrum"),
+        ("svr", "a.csv", "tube"),
+        ("ordinal", "grades.csv", "ordinal"),
+    ],
+)
+def test_pictures(folder, capsys, model, data, what):
+    assert main(["plot", f"{model}.mercer", data, "--what", what, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found == {"picture": f"{model}_{what}.svg", "what": what, "rows": 80}
+    first = (folder / found["picture"]).read_text(encoding="utf-8")
+    assert first.rstrip().endswith("</svg>")
+    # The same picture is the same file.
+    assert main(["plot", f"{model}.mercer", data, "--what", what, "-q"]) == 0
+    assert (folder / found["picture"]).read_text(encoding="utf-8") == first
+
+
+def test_every_picture_can_be_named():
+    assert tuple(_KINDS) == PLOTS
+
+
+def test_columns_and_formats(folder):
+    columns = ["--column", "depth", "--column", "$width$"]
+    assert main(["plot", "svc.mercer", "a.csv", "--what", "boundary", *columns, "-o", "b.png", "-q"]) == 0
+    assert (folder / "b.png").read_bytes().startswith(b"\x89PNG")
+    assert main(["plot", "svc.mercer", "a.csv", "--what", "boundary", "--column", "depth", "-o", "b.pdf", "-q"]) == 0
+    assert (folder / "b.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["svc.mercer", "a.csv", "--what", "portrait"], "--what must be boundary or gram"),
+        (["svc.mercer", "a.csv", "--what", "gram", "-o", "a.gif"], ".svg, .png, .pdf"),
+        (["svc.mercer", "a.csv", "--what", "gram", "--column", "depth"], "--column is for --what boundary"),
+        (["svr.mercer", "a.csv", "--what", "boundary"], "needs a classifier, but the model is SVR"),
+        (["svc.mercer", "a.csv", "--what", "tube"], "it has the pictures boundary, gram, margins"),
+        (["svc.mercer", "a.csv", "--what", "boundary", "--column", "heigth"], "heigth"),
+        (["svr.mercer", "none.csv", "--what", "gram"], "none.csv does not exist"),
+        (["svr.mercer", "grades.csv", "--what", "tube"], "the target 'price', which DATA does not have"),
+        (["a.csv", "a.csv", "--what", "gram"], "a.csv"),
+    ],
+)
+def test_what_is_wrong_is_said(folder, capsys, arguments, words):
+    before = sorted(path.name for path in folder.iterdir())
+    assert words in refusal(capsys, "plot", *arguments)
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_the_command_makes_the_model_again(folder, capsys):
+    assert main(["inspect", "svr.mercer", "--command"]) == 0
+    command = shlex.split(capsys.readouterr().out.strip())
+    assert command[:3] == ["mercer", "fit", "a.csv"]
+    assert main([*command[1:], "-o", "again.mercer", "-q"]) == 0
+    assert main(["predict", "svr.mercer", "a.csv", "--out", "one.csv", "-q"]) == 0
+    assert main(["predict", "again.mercer", "a.csv", "--out", "two.csv", "-q"]) == 0
+    assert (folder / "one.csv").read_bytes() == (folder / "two.csv").read_bytes()
+    capsys.readouterr()
+    assert main(["inspect", "svr.mercer", "--command", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["command"].startswith("mercer fit a.csv") and len(found["data_sha256"]) == 64
