@@ -37,7 +37,7 @@ def test_help_loads_no_numerical_package():
         assert words in process.stdout
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "inspect", "report", "samples"])
+@pytest.mark.parametrize("command", ["fit", "tune", "predict", "evaluate", "inspect", "plot", "report", "samples"])
 def test_every_command_shows_examples(capsys, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "120")
     assert main([command, "--help"]) == 0
@@ -268,3 +268,12 @@ def test_an_interrupt_that_a_library_swallows_is_still_one(capsys):
     assert ending(command) == 130
     assert capsys.readouterr().err == "mercer: interrupted; no file was written\n"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_the_shell_completes_commands():
+    words = {"_MERCER_COMPLETE": "complete_bash", "COMP_WORDS": "mercer pl", "COMP_CWORD": "1"}
+    code = "import sys; from mercer.cli import main; sys.exit(main([]))"
+    process = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **words}, capture_output=True, text=True, timeout=60
+    )
+    assert process.stdout.split() == ["plot"]

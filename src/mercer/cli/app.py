@@ -38,7 +38,6 @@ from mercer.persistence.lead import check_begins
 app = typer.Typer(
     help="Kernel methods for tables, text, trees, series and graphs: fit, tune, evaluate and use a model, each answer "
     "with its certificate.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
