@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mercer.cli import app
-from mercer.cli.arguments import fit_options, use_options, with_options
+from mercer.cli.arguments import fit_options, means_options, predict_options, use_options, with_options
 
 
 def test_a_command_has_its_own_parameters_among_the_common_ones() -> None:
@@ -32,7 +32,13 @@ def test_a_command_has_its_own_parameters_among_the_common_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("commands", "common"), [((app.fit, app.tune), fit_options), ((app.predict, app.evaluate), use_options)]
+    ("commands", "common"),
+    [
+        ((app.fit, app.tune), fit_options),
+        ((app.predict,), predict_options),
+        ((app.evaluate,), use_options),
+        ((app.report, app.plot), means_options),
+    ],
 )
 def test_two_commands_have_the_same_common_options(commands: Any, common: Any) -> None:
     shared = inspect.signature(common, eval_str=True).parameters
