@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -150,3 +152,16 @@ def test_a_wrong_kind_of_data_and_of_model() -> None:
         mercer.report(mercer.SVC)
     with pytest.raises(NotFittedError):
         mercer.report(mercer.SVC())
+
+
+@pytest.mark.slow
+def test_many_rows_take_seconds_and_a_page_of_less_than_a_megabyte() -> None:
+    rows = np.random.default_rng(0).normal(size=(40_000, 20))
+    labels = np.where(rows[:, 0] * rows[:, 1] > 0, "a", "b")
+    model = mercer.SVC(approximation="nystroem", n_landmarks=500, random_state=0).fit(rows[:20_000], labels[:20_000])
+    start = time.process_time()
+    report = mercer.report(model, rows[20_000:], labels[20_000:], X_train=rows[:20_000], y_train=labels[:20_000])
+    page = report.to_html()
+    # On two cores; of processor time, of which other work takes none.
+    assert time.process_time() - start < 20.0 and len(page.encode()) < 1_000_000
+    assert 0.0 < report["distance"].fact("share of far rows") < 0.1

@@ -16,6 +16,7 @@ from mercer.reports.document import Report
 from mercer.reports.errors import errors
 from mercer.reports.far import distance
 from mercer.reports.fingerprint import of_rows
+from mercer.reports.function import function
 from mercer.reports.geometry import geometry
 from mercer.reports.influence import influence, relevance
 from mercer.reports.judged import Judged
@@ -109,6 +110,7 @@ def compose(material: Material) -> Report:
         sections.data(material),
         sections.scores(material),
         errors(material),
+        function(material),
         sections.certificate(material),
         geometry(material),
         influence(material),
