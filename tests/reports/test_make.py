@@ -47,6 +47,14 @@ def test_rows_of_the_fit_are_recognised() -> None:
     assert "of its own fit" not in mercer.report(ridge, X[::-1], X[::-1, 0]).verdict[0]
 
 
+def test_rows_of_the_fit_of_a_table_are_recognised() -> None:
+    frame = pd.DataFrame({"size": X[:60, 0], "town": np.where(X[:60, 1] > 0, "Ulm", "Zug")})
+    frame.loc[3, "size"] = None
+    model = mercer.TabularRegressor().fit(frame, X[:60, 0])
+    assert "of its own fit" in mercer.report(model, frame, X[:60, 0]).verdict[0]
+    assert "given to the report" in mercer.report(model, frame.assign(town="Ulm"), X[:60, 0]).verdict[0]
+
+
 def test_a_model_alone() -> None:
     report = mercer.report(SVC)
     assert "scores" not in report and "not known" in report.verdict[0]

@@ -123,7 +123,7 @@ class Subject:
         kept, support = self.kept, getattr(self.learner, "support_", None)
         if support is None:
             support = getattr(self.learner, "landmark_indices_", None)
-        if kept is None or self.is_tabular:
+        if kept is None:
             return False
         n = checked.shape[0]
         if support is None:
