@@ -10,7 +10,8 @@ from mercer.cli.options import FitOptions
 
 # Without --out, --n-jobs and --memory: the same model may have any name, and comes from any number of threads.
 _VALUES = ("target", "task", "model", "kernel", "impute", "axes", "rows", "approximation", "landmarks")
-_FURTHER = ("normalize", "test_size", "seed")
+_FURTHER = ("certify", "normalize", "test_size", "seed")
+_FLAGS = ("calibrate", "parse_numbers")
 _LISTS = {"settings": "--set", "drop": "--drop"}
 
 
@@ -47,5 +48,6 @@ def _options(options: FitOptions) -> Iterator[str]:
             yield from (option, value)
     for column, role in options.roles.items():
         yield from (f"--{role}", column)
+    yield from (f"--{name.replace('_', '-')}" for name in _FLAGS if getattr(options, name))
     if not options.refit:
         yield "--no-refit"
