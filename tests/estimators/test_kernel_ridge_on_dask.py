@@ -39,6 +39,13 @@ def test_partitions_have_the_answer_of_arrays():
     assert parts.certificate_.primal == pytest.approx(whole.certificate_.primal, rel=1e-10)
 
 
+def test_coefficients_agree_to_the_tolerance():
+    given, tol = X[:60], 1e-18
+    whole = ridge(landmarks=given, tol=tol).fit(X, Y, WEIGHTS).dual_coef_
+    parts = ridge(landmarks=given, tol=tol).fit(*collections()).dual_coef_
+    np.testing.assert_allclose(parts, whole, rtol=0, atol=1e-10 * np.abs(whole).max())
+
+
 def test_predictions_are_made_when_they_are_asked_for():
     model = ridge().fit(*collections())
     lazy = model.predict(da.from_array(X, chunks=(500, 3)))

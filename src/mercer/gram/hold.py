@@ -269,7 +269,16 @@ def held_in_single(gram: GramMatrix, stack: ExitStack) -> PrecomputedGram | None
     single = np.dtype(np.float32)
     if reserve_whole(gram.shape, stack, {single: (HELD_SHARE - 1) * held_bytes(gram.shape)})[0] is None:
         return None
-    stored = gram.stored_array()
+    return evaluated_in_single(gram)
+
+
+def evaluated_in_single(gram: GramMatrix) -> PrecomputedGram:
+    """Return the matrix in float32 with every entry computed once, in memory that the caller has reserved.
+
+    >>> evaluated_in_single(PrecomputedGram(np.eye(2))).dtype
+    dtype('float32')
+    """
+    single, stored = np.dtype(np.float32), gram.stored_array()
     if stored is not None:
         return PrecomputedGram(tiles.converted(stored, single), symmetric=False)
     with np.errstate(over="ignore", invalid="ignore"):

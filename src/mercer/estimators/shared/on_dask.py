@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -52,7 +54,7 @@ class DaskFit:
                 "the work of one that dies, or pass Blocks."
             )
         cluster = _cluster(_partitions(X, y, sample_weight))
-        counts = [cluster.value(count) for count in cluster.each(_count, cluster.partitions, None)]
+        counts = cluster.values(cluster.each(_count, cluster.partitions, None))
         n = sum(counts)
         if not n:
             raise DataError(f"X has no rows in its {len(counts)} partitions; a fit needs at least one.")
@@ -69,7 +71,7 @@ class DaskFit:
             if len(own):
                 drawn += cluster.each(_take, [part], own)
         names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-        found = cls(cluster, n, join([cluster.value(block) for block in drawn]), names)
+        found = cls(cluster, n, join(cluster.values(drawn)), names)
         if found.sample.y is None:
             raise DataError(f"{type(learner).__name__} needs targets y, and y is None; pass a collection of Dask.")
         return found
@@ -77,7 +79,7 @@ class DaskFit:
     @property
     def classes(self) -> tuple[AnyArray, Vector]:
         """The labels of all rows, ascending, and the weight of each."""
-        found = [self.cluster.value(part) for part in self.cluster.each(_labels, self.cluster.partitions, None)]
+        found = self.cluster.values(self.cluster.each(_labels, self.cluster.partitions, None))
         classes, where = np.unique(np.concatenate([labels for labels, _ in found]), return_inverse=True)
         totals = np.bincount(where, np.concatenate([weights for _, weights in found]))
         return classes[totals > 0], np.asarray(totals[totals > 0], dtype=np.float64)
@@ -171,13 +173,32 @@ def _take(block: Block, positions: Vector) -> Block:
 def _cluster(partitions: Sequence[Any]) -> Cluster:
     """The scheduler of the context: that of the current Client, or threads of this process."""
     dask = optional("dask", "rows in partitions")
-    kept = list(dask.persist(*partitions))
 
     def each(function: Callable[[Any, Any], Any], references: Sequence[Any], argument: Any) -> list[Any]:
-        work, shared = dask.delayed(function, pure=False), dask.delayed(argument, pure=False)
+        # The argument contains no collections: Dask need not look for them in it.
+        work, shared = dask.delayed(function, pure=False), dask.delayed(argument, pure=False, traverse=False)
         return [work(reference, shared) for reference in references]
 
     def merge(function: Callable[[list[Any]], Any], references: Sequence[Any]) -> Any:
         return dask.delayed(function, pure=False)(list(references))
 
-    return Cluster(kept, each, merge, lambda reference: dask.compute(reference)[0])
+    def keep(references: Sequence[Any]) -> list[Any]:
+        return list(dask.persist(*references))
+
+    def values(references: Sequence[Any]) -> list[Any]:
+        return list(dask.compute(*references))
+
+    return Cluster(keep(partitions), each, merge, values, keep, _memory_of_worker)
+
+
+def _memory_of_worker() -> float:
+    """The memory limit of the worker of Dask that calls this, in bytes; infinity elsewhere."""
+    if "distributed" not in sys.modules:
+        return math.inf
+    distributed = optional("distributed", "rows in partitions")
+    try:
+        worker = distributed.get_worker()
+    except ValueError:
+        # Not on a worker: Dask works with threads of this process.
+        return math.inf
+    return float(worker.memory_manager.memory_limit or math.inf)

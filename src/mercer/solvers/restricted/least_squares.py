@@ -74,13 +74,8 @@ class RestrictedLeastSquares:
         It is over other ``rows`` where these are given.
         """
         k = gamma.shape[1]
-
-        def visit(part: Part, F: Matrix) -> tuple[Matrix, Vector]:
-            left = part.targets - F
-            weighted = part.weights * left
-            return weighted, (weighted * left).sum(axis=0)
-
-        products, losses = (self.rows if rows is None else rows).sweep(self.white.coefficients(gamma), visit, (k, k))
+        passes = self.rows if rows is None else rows
+        products, losses = passes.sweep(self.white.coefficients(gamma), _weighted_residuals, (k, k))
         return self.white.pull(products) - self.alphas * gamma, losses + self.alphas * (gamma**2).sum(axis=0)
 
     def curve(self, gamma: Matrix, rows: Passes | None = None) -> Matrix:
@@ -88,12 +83,20 @@ class RestrictedLeastSquares:
         k = gamma.shape[1]
         # Within the range of float32, whatever the units of the targets.
         size = float(np.abs(gamma).max(initial=0.0)) or 1.0
-
-        def visit(part: Part, F: Matrix) -> tuple[Matrix, Vector]:
-            return part.weights * F, np.zeros(0)
-
-        products, _ = (self.rows if rows is None else rows).sweep(self.white.coefficients(gamma / size), visit, (k, 0))
+        passes = self.rows if rows is None else rows
+        products, _ = passes.sweep(self.white.coefficients(gamma / size), _weighted_values, (k, 0))
         return size * self.white.pull(products) + self.alphas * gamma
+
+
+# Functions of a module are sent to other machines by their names, which takes much less time than their code.
+def _weighted_residuals(part: Part, F: Matrix) -> tuple[Matrix, Vector]:
+    left = part.targets - F
+    weighted = part.weights * left
+    return weighted, (weighted * left).sum(axis=0)
+
+
+def _weighted_values(part: Part, F: Matrix) -> tuple[Matrix, Vector]:
+    return part.weights * F, np.zeros(0)
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from mercer._types import Matrix, Vector
+from mercer.solvers.restricted.kept import KeptRows
 from mercer.solvers.restricted.passes import Part, Revise, StoredRows, Visit
 from mercer.solvers.restricted.revised import RevisedRows
 
@@ -27,14 +30,20 @@ class Cluster:
         ``(function, references, argument)`` gives references to ``function(rows, argument)`` of every partition.
     merge : callable
         ``(function, references)`` gives the reference to ``function(list of values)``.
-    value : callable
-        From a reference to its value.
+    values : callable
+        From references to their values.
+    keep : callable
+        From references to others, whose values are computed once and stay where they are as long as these do.
+    limit : callable
+        The memory of the process that calls it, in bytes; it is sent to the partitions.
     """
 
     partitions: Sequence[Any]
     each: Callable[[Callable[[Any, Any], Any], Sequence[Any], Any], list[Any]]
     merge: Callable[[Callable[[list[Any]], Any], Sequence[Any]], Any]
-    value: Callable[[Any], Any]
+    values: Callable[[Sequence[Any]], list[Any]]
+    keep: Callable[[Sequence[Any]], list[Any]]
+    limit: Callable[[], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +57,9 @@ class _Pass:
     in_single: bool
 
 
-# Sums that are added in one place.
-_FAN = 8
+# Sums that are added in one place. These come here if they have at most so many numbers together: a further task takes
+# longer than to fetch them.
+_FAN, _FETCHED = 8, 2**17
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +90,10 @@ class PartitionedRows:
         work = _Pass(self.stored, np.ascontiguousarray(V), visit, widths, self.in_single)
         sums = self.cluster.each(_sweep, self.cluster.partitions, work)
         # The order of the additions depends on the number of partitions alone.
-        while len(sums) > 1:
+        few = _FAN if _FAN * (self.shape[1] * widths[0] + widths[1]) <= _FETCHED else 1
+        while len(sums) > few:
             sums = [self.cluster.merge(_add, sums[start : start + _FAN]) for start in range(0, len(sums), _FAN)]
-        found: Sums = self.cluster.value(sums[0])
-        return found
+        return _add(self.cluster.values(sums))
 
     def revised(
         self, V: Matrix, revise: Revise, visit: Visit, widths: tuple[int, int]
@@ -95,6 +105,15 @@ class PartitionedRows:
         """The same rows with kernel values in float32."""
         return replace(self, in_single=True)
 
+    def held_in_single(self, stack: ExitStack) -> PartitionedRows:
+        """The same rows with kernel values in float32, beside the rows until the stack is closed where they fit.
+
+        A partition that is lost is evaluated again.
+        """
+        kept = self.cluster.keep(self.cluster.each(_keep, self.cluster.partitions, (self.stored, self.cluster.limit)))
+        stack.callback(kept.clear)
+        return replace(self, cluster=replace(self.cluster, partitions=kept), stored=attrgetter("single"))
+
     def sample(self, count: int, random: np.random.RandomState) -> tuple[Matrix, Part]:
         """A uniform sample of rows: their kernel values in float64, targets and weights."""
         return self.draw(count, random)
@@ -104,6 +123,11 @@ def _sweep(rows: Any, work: _Pass) -> Sums:
     stored = work.stored(rows)
     part = (stored.single() or stored) if work.in_single else stored
     return part.sweep(work.V, work.visit, work.widths)
+
+
+def _keep(rows: Any, how: tuple[Callable[[Any], StoredRows], Callable[[], float]]) -> KeptRows:
+    stored, limit = how
+    return KeptRows(rows, stored, limit())
 
 
 def _add(sums: list[Sums]) -> Sums:

@@ -65,9 +65,17 @@ class RowsWithState(RevisableRows, Protocol):
         """The rows that the last pass has marked: what ``sample`` returns; None if there are more than ``most``."""
 
 
+@runtime_checkable
+class HoldableRows(Passes, Protocol):
+    """Rows whose kernel values may be in memory for many passes."""
+
+    def held_in_single(self, stack: ExitStack) -> Passes | None:
+        """The same rows with kernel values in float32, in memory until the stack is closed where they fit well."""
+
+
 def in_single(rows: Passes, stack: ExitStack) -> Passes | None:
     """Rows with kernel values in float32 for many passes, in memory where they fit; None if these are not cheaper."""
-    return rows.held_in_single(stack) if isinstance(rows, StoredRows) else rows.single()
+    return rows.held_in_single(stack) if isinstance(rows, HoldableRows) else rows.single()
 
 
 @dataclass(frozen=True, eq=False)
