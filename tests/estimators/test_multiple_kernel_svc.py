@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 import mercer
 from mercer import SVC, SVR, MultipleKernelSVC, MultipleKernelSVR
 from mercer._errors import DataError, IndefiniteKernelError, MemoryBudgetError, MercerWarning, ParameterError
 from mercer.kernels import RBF, Linear, Sigmoid, Spectrum
+from mercer.solvers.solution import Status
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(100, 2))
@@ -136,3 +138,14 @@ def test_a_search_has_the_scores_of_scikit_learns() -> None:
     ours = mercer.GridSearchCV(MultipleKernelSVC(), grid, cv=3).fit(X, BINARY)
     theirs = GridSearchCV(MultipleKernelSVC(), grid, cv=3).fit(X, BINARY)
     np.testing.assert_allclose(ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"])
+
+
+def test_weights_without_digits_have_not_converged() -> None:
+    rows = np.random.default_rng(0).normal(size=(120, 2))
+    labels = rows[:, 0] + rows[:, 1] ** 2 > 0.5
+    model = MultipleKernelSVC(kernel=RBF(1.0) + RBF(0.3) + Linear())
+    with pytest.warns(ConvergenceWarning, match="could be as low as"):
+        model.fit(rows, labels, np.full(120, 1e12))
+    certificate = model.certificate_
+    assert certificate.relative_gap > 1e-2 and certificate.status is Status.stalled and model.fit_status_ == 1
+    assert model.fit(rows, labels).certificate_.status is Status.converged and model.fit_status_ == 0

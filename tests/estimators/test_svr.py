@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -384,3 +385,21 @@ def test_few_rows_are_solved_exactly_in_any_unit_of_the_targets(scale: float, ep
     one = SVR(epsilon=epsilon).fit(X, y).predict(X)
     other = SVR(C=scale, epsilon=scale * epsilon).fit(X, scale * y).predict(X)
     np.testing.assert_allclose(other / scale, one, atol=1e-8)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_stopped_fit_that_is_worse_than_a_constant_says_so(intercept: bool) -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 2))
+    y = np.sin(2 * X[:, 0]) + 0.3 * random.normal(size=60)
+    with pytest.warns(ConvergenceWarning) as caught:
+        model = SVR(C=1e10, max_iter=20, fit_intercept=intercept).fit(X, y)
+    found = re.search(r"its objective is (\S+), and that of the constant (\S+) is (\S+)\.$", str(caught[0].message))
+    assert found is not None
+    ours, constant, theirs = map(float, found.groups())
+    assert ours == pytest.approx(model.certificate_.primal, rel=1e-3) and ours > theirs
+    assert theirs == pytest.approx(1e10 * np.maximum(np.abs(y - constant) - 0.1, 0.0).sum(), rel=1e-2)
+    assert (constant == 0.0) == (not intercept)
+    with pytest.warns(ConvergenceWarning) as caught:
+        SVR(max_iter=5).fit(X, y)
+    assert "constant" not in str(caught[0].message)

@@ -13,6 +13,7 @@ from mercer._registered import CommandLine
 from mercer._types import RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Maybe, Whole
+from mercer.estimators.shared.baseline import words_on_constant
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.in_parts import PartTask, in_parts, solve_in_parts, start
 from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
@@ -305,7 +306,7 @@ class SVR(RegressorMixin, SingleExpansion):
         warn_of_constant(y, weight)
         learned = self._learn(X, y, weight, intercept=self.fit_intercept)
         describe_tube(self, learned, float(self.epsilon), weight)
-        self._report()
+        self._report(self._beside_constant(y, weight))
         self._warn_if_flat(y, weight)
         warn_if_tol_is_coarse(self, y, weight)
         return self
@@ -331,7 +332,8 @@ class SVR(RegressorMixin, SingleExpansion):
         keep_landmarks(self, fitted, (*OF_ALL_ROWS, *TUBE.always))
         self.shape_fit_ = (X.shape[0] if started is None else started.n, *X.shape[1:])
         self.n_iter_ = fitted.certificate.iterations
-        self._report()
+        # Of rows in parts y is that of a sample.
+        self._report("" if started is not None else self._beside_constant(y, weight))
         return self
 
     @in_parts
@@ -394,6 +396,17 @@ class SVR(RegressorMixin, SingleExpansion):
         bound = self.C * weight
         totals = (0.0,) if self.fit_intercept else ()
         return BoxQP(gram, targets, -bound, bound, tube=float(self.epsilon), totals=totals, convex=convex)
+
+    def _beside_constant(self, y: Vector, weight: Vector) -> str:
+        """What a solver that stopped early has to say of a function that is worse than a constant."""
+        used = weight > 0
+        return words_on_constant(
+            EpsilonInsensitive(float(self.epsilon)),
+            y[used],
+            float(self.C) * weight[used],
+            self.certificate_.primal,
+            intercept=bool(self.fit_intercept),
+        )
 
     def _warn_if_flat(self, y: Vector, weight: Vector) -> None:
         """Warn if targets that differ all lie within one tube, so that the prediction is the same for all rows."""

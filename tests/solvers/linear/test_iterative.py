@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from gram.naive_gram import NaiveGram
 from mercer import KernelRidge, config
 from mercer._errors import DataError, MemoryBudgetError, MercerWarning, ParameterError
+from mercer.engine import memory
 from mercer.gram import Gram, PrecomputedGram
-from mercer.gram.triangle import triangle_bytes
+from mercer.gram.triangle import Triangle, triangle_bytes
 from mercer.kernels import RBF, Linear, Matern, Sigmoid
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.iterative import KernelCG, LowRankInverse
@@ -213,3 +216,33 @@ def test_the_memory_budget_is_named_where_it_ends_the_rank(rng):
         learner.fit(X, y)
     with pytest.warns(MercerWarning, match=r"Raise alpha or tol\.$"):
         learner.fit(X, y)
+
+
+@pytest.mark.parametrize("solve", [cholesky.solve, KernelCG(1e-10).solve], ids=["factor", "products"])
+@pytest.mark.parametrize("exponent", [-560, -1000])
+def test_targets_whose_squares_leave_the_range_of_float64(solve, exponent):
+    usual = hard(300)
+    Y = np.asarray(usual.targets)
+    small = dataclasses.replace(usual, targets=np.column_stack([np.ldexp(Y[:, 0], exponent), Y[:, 0], np.zeros(300)]))
+    solution = solve(small)
+    np.testing.assert_array_equal(solution.value[:, 0], np.ldexp(solution.value[:, 1], exponent))
+    assert solution.certificate.kkt_violation <= 1e-9 and not solution.value[:, 2].any()
+    np.testing.assert_allclose(solution.value[:, 1], cholesky.solve(usual).value[:, 0], rtol=1e-4, atol=1e-6)
+
+
+def test_a_triangle_that_is_not_finite_leaves_no_reservation(monkeypatch):
+    stated, reserved, product = hard(), [], LowRankInverse.__call__
+
+    def recording(self, V):
+        reserved.append(memory._process.reserved)
+        return product(self, V)
+
+    monkeypatch.setattr(LowRankInverse, "__call__", recording)
+    before = memory._process.reserved
+    KernelCG(1e-8, rank=50).solve(stated)
+    held = max(reserved) - before
+    monkeypatch.setattr(Triangle, "evaluate", lambda self, gram: False)
+    reserved.clear()
+    answer = KernelCG(1e-8, rank=50).solve(stated)
+    assert answer.certificate.storage.startswith("never held")
+    assert max(reserved) - before == held - triangle_bytes(800)

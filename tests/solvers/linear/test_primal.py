@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 import mercer
 from mercer import KernelRidge
+from mercer._errors import MercerWarning
 from mercer.gram import Gram
 from mercer.gram.features import FEATURES_STORAGE
 from mercer.kernels import Constant, Linear, Polynomial, Spectrum
@@ -209,3 +210,30 @@ def test_the_bits_do_not_depend_on_the_number_of_threads() -> None:
     rows = RNG.normal(size=(9000, 300))
     solutions = [KernelRidge(kernel="linear", n_jobs=n).fit(rows, rows[:, 0]).dual_coef_ for n in (1, 2, 5)]
     assert all((solution == solutions[0]).all() for solution in solutions)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_without_a_penalty_independent_features_need_no_eigenpairs(
+    is_sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(primal.NormalEquations, "eigenpairs", lambda self: pytest.fail("eigenpairs were computed"))
+    monkeypatch.setattr(cholesky, "_dense", lambda *arguments, **options: pytest.fail("K was evaluated"))
+    # More features than three quarters of the rows, and a column that is 0.
+    dense = np.where(RNG.random((N, 660)) < 0.2, RNG.normal(size=(N, 660)), 0.0)
+    dense[:, 5] = 0.0
+    rows = sp.csr_array(dense) if is_sparse else dense
+    with pytest.warns(MercerWarning, match=f"its rank is 659 of {N}. The least-squares solution of smallest norm"):
+        model = KernelRidge(0.0, kernel="linear").fit(rows, T, np.maximum(WEIGHTS, 1.0))
+    root = np.sqrt(np.maximum(WEIGHTS, 1.0))[:, None]
+    scaled = root * dense
+    least = np.linalg.pinv(scaled, rcond=1e-12)
+    np.testing.assert_allclose(model.dual_coef_, root * (least.T @ (least @ (root * T))), rtol=1e-6, atol=1e-9)
+    assert model.factorization_ == "least squares" and model.certificate_.kkt_violation < 1e-12
+    assert model.certificate_.status is Status.least_squares
+
+
+def test_without_a_penalty_dependent_features_have_the_least_norm_too() -> None:
+    with pytest.warns(MercerWarning, match=f"its rank is 7 of {N}"):
+        model = KernelRidge(0.0, kernel="linear").fit(DEGENERATE, T)
+    least = np.linalg.pinv(DEGENERATE, rcond=1e-12)
+    np.testing.assert_allclose(model.dual_coef_, least.T @ (least @ T), rtol=1e-6, atol=1e-10)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -248,3 +250,16 @@ def test_an_indefinite_matrix_and_wrong_shapes_are_refused():
         RestrictedLeastSquares(stated.rows, stated.white, np.ones(3))
     with pytest.raises(ParameterError, match="alpha > 0"):
         RestrictedLeastSquares(stated.rows, stated.white, np.array([1.0, 0.0]))
+
+
+@pytest.mark.parametrize("exponent", [-560, -1000])
+def test_targets_whose_squares_vanish(exponent):
+    usual, _ = problem(alphas=(1e-2, 1e-2))
+    targets = np.column_stack([np.ldexp(usual.rows.targets[:, 0], exponent), usual.rows.targets[:, 0]])
+    small = replace(usual, rows=replace(usual.rows, targets=targets))
+    solution = RestrictedCG(1e-9).solve(small)
+    assert solution.status is Status.converged and solution.certificate.kkt_violation < 1e-4
+    scaled = np.ldexp(solution.value[:, 0], -exponent)
+    np.testing.assert_allclose(scaled, solution.value[:, 1], rtol=1e-5, atol=1e-5 * np.abs(scaled).max())
+    again = RestrictedCG(1e-9).solve(small, solution.state.gamma)
+    assert again.certificate.iterations < solution.certificate.iterations

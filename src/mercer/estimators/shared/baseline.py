@@ -87,7 +87,7 @@ def warn_if_worse_than_constant(
     if loss.targets == "counts":
         constants = np.log([mean]) if mean > 0 else np.empty(0)
     else:
-        constants = np.append(np.quantile(y, _LEVELS), mean)
+        constants = _constants(y, mean)
     with np.errstate(over="ignore"):
         ours = float(np.average(loss.value(y, values), weights=weight))
         theirs = [float(np.average(loss.value(y, np.full(len(y), c)), weights=weight)) for c in constants]
@@ -102,6 +102,46 @@ def warn_if_worse_than_constant(
         f"{constants[best]:.3g} is {theirs[best]:.3g}. {remedy}",
         MercerWarning,
     )
+
+
+def words_on_constant(loss: Loss, y: Vector, price: Vector, objective: float, *, intercept: bool) -> str:
+    """What to say where a constant, whose norm is 0, has a lower objective than a fitted function; else nothing.
+
+    Parameters
+    ----------
+    loss : Loss
+        Of numbers.
+    y, price : ndarray of shape (n,)
+        Targets, and the factors of their losses.
+    objective : float
+        Half of the squared norm and the losses of the function.
+    intercept : bool
+        Whether there is an offset; otherwise 0 is the only constant.
+
+    Examples
+    --------
+    >>> from mercer.losses import EpsilonInsensitive
+    >>> y, price = np.array([9.0, 10.0, 11.0]), np.full(3, 100.0)
+    >>> words_on_constant(EpsilonInsensitive(0.5), y, price, 150.0, intercept=True)
+    'The function is worse than a constant: its objective is 150, and that of the constant 10 is 100.'
+    >>> words_on_constant(EpsilonInsensitive(0.5), y, price, 50.0, intercept=True)
+    ''
+    """
+    constants = _constants(y, float(np.average(y, weights=price))) if intercept else np.zeros(1)
+    with np.errstate(over="ignore"):
+        theirs = [float(price @ loss.value(y, np.full(len(y), c))) for c in constants]
+    best = int(np.argmin(theirs))
+    if not objective > theirs[best]:
+        return ""
+    return (
+        f"The function is worse than a constant: its objective is {objective:.4g}, and that of the constant "
+        f"{constants[best]:.4g} is {theirs[best]:.4g}."
+    )
+
+
+def _constants(y: Vector, mean: float) -> Vector:
+    """Among these is nearly the best one, whatever the loss."""
+    return np.append(np.quantile(y, _LEVELS), mean)
 
 
 def warn_if_worse_than_majority(learner: str, codes: NDArray[np.integer], predicted: Any, remedy: str) -> None:

@@ -69,9 +69,9 @@ def _table(parts: Sequence[Certificate]) -> Certificates:
     return table
 
 
-def warn_if_stopped(learner: Certified) -> bool:
-    """Warn if the solver stopped before its tolerance was met; return whether it did."""
+def warn_if_stopped(learner: Certified, more: str = "") -> bool:
+    """Warn if the solver stopped before its tolerance was met, with more words; return whether it did."""
     status = learner.certificate_.status
     if status in STOPPED:
-        warn_user(f"{type(learner).__name__}: {status.value}", ConvergenceWarning)
+        warn_user(" ".join(filter(None, [f"{type(learner).__name__}: {status.value}", more])), ConvergenceWarning)
     return status in STOPPED

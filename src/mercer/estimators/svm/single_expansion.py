@@ -237,9 +237,9 @@ class SingleExpansion(KernelEstimator, ABC):
         self.intercept_ = np.array([offset])
         self.shape_fit_ = X.shape
 
-    def _report(self) -> None:
-        """Set ``fit_status_``; warn if the solver stopped early."""
-        self.fit_status_ = int(warn_if_stopped(self))
+    def _report(self, more: str = "") -> None:
+        """Set ``fit_status_``; warn if the solver stopped early, with more words."""
+        self.fit_status_ = int(warn_if_stopped(self, more))
 
     def _values(self, X: RowsLike) -> Vector:
         """f at the rows of ``X``, (m,), in float64."""

@@ -126,8 +126,10 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
     """
     start_time = time.perf_counter()
     with memory.track() as account, threads.workers(n_jobs):
-        progress, sentence = _solve_groups(system)
-    state = _state(system, progress)
+        unit, powers = system.in_unit_size()
+        progress, sentence = _solve_groups(unit)
+    state = _state(unit, progress)
+    progress.z, progress.residual = np.ldexp(progress.z, powers), np.ldexp(progress.residual, powers)
     violation = float(progress.violation.max(initial=0.0))
     if violation > _ILL_CONDITIONED:
         warnings.warn(
@@ -205,10 +207,22 @@ def _solve_groups(system: LinearSystem) -> tuple[_Progress, str]:
 def _solve_primal(system: LinearSystem, b: Matrix, progress: _Progress) -> list[Group]:
     """Solve in the space of explicit features where these are fewer than the rows; the groups that are left."""
     with ExitStack() as stack:
-        groups, equations = system.groups(), NormalEquations.of(system, stack)
+        groups = system.groups()
+        # With fewer features than rows K is singular, and its eigenpairs take tens of times as long as this factor.
+        is_open = all(shift == 0 for shift, _ in groups)
+        equations = NormalEquations.of(system, stack, most=system.shape[0] - 1 if is_open else None)
         while equations is not None and groups:
             shift, columns = groups[0]
             refined, method = equations.solve(shift, b[:, columns]), PRIMAL
+            if refined is None and shift == 0:
+                least = equations.least_norm(b[:, columns])
+                if least is not None:
+                    _warn_of_rank(shift, equations.used, system.shape[0])
+                    progress.take(columns, least[0], LEAST_SQUARES, least[1])
+                    groups = groups[1:]
+                    continue
+            if not equations.is_usual:
+                break
             if refined is None:
                 pairs = equations.eigenpairs()
                 if pairs is None:
@@ -369,15 +383,18 @@ def _least_squares(
     large = np.abs(values) > tolerance
     basis = vectors[:, large]
     part = basis.T @ b
-    warnings.warn(
-        f"the kernel matrix plus alpha = {shift:g} on its diagonal is singular to working precision: its rank is "
-        f"{int(large.sum())} of {n}. The least-squares solution of smallest norm is returned. Raise alpha for a unique "
-        "solution.",
-        MercerWarning,
-        stacklevel=2,
-    )
+    _warn_of_rank(shift, int(large.sum()), n)
     residual = b - basis @ part
     return Refined(basis @ (part / values[large, None]), residual, 0, True), relative(basis.T @ residual, b)
+
+
+def _warn_of_rank(shift: float, rank: int, n: int) -> None:
+    warnings.warn(
+        f"the kernel matrix plus alpha = {shift:g} on its diagonal is singular to working precision: its rank is "
+        f"{rank} of {n}. The least-squares solution of smallest norm is returned. Raise alpha for a unique solution.",
+        MercerWarning,
+        stacklevel=3,
+    )
 
 
 def _state(system: LinearSystem, progress: _Progress) -> LinearSystemState:

@@ -156,10 +156,12 @@ class KernelCG:
         """
         start_time = time.perf_counter()
         with memory.track() as account, threads.workers(n_jobs), ExitStack() as stack:
-            run = _Run(self, system, stack)
+            unit, powers = system.in_unit_size()
+            run = _Run(self, unit, stack)
             z, residual, status = run.solve()
-        b = system.scaled().apply_scale(np.asarray(system.targets))
+        b = unit.scaled().apply_scale(np.asarray(unit.targets))
         relative = _largest_ratio(lengths(residual), lengths(b))
+        z, residual = np.ldexp(z, powers), np.ldexp(residual, powers)
         if status is not Status.converged:
             warn_user(
                 f"conjugate gradients ended with a relative residual of {relative:.1e} after {run.steps} products with "
@@ -188,13 +190,17 @@ class _Run:
         self.gram = system.scaled()
         lazy = _in_single(system.gram)
         # Before the factor, which takes a share of the memory that is left.
-        triangle = None if lazy is None else reserve_triangle(system.shape[0], stack)
+        held = stack.enter_context(ExitStack())
+        triangle = None if lazy is None else reserve_triangle(system.shape[0], held)
         self.R = self._factor(triangle is not None, stack)
         self.rank = len(self.R)
         stack.enter_context(memory.reserve(_inner_bytes(self.rank), f"the preconditioner of rank {self.rank}"))
         self.square = np.zeros((self.rank, self.rank))
         lapack.add_square_of_rows(self.square, self.R)
         self.single, self.stored = self._in_single(lazy, triangle)
+        if self.single is None:
+            # A triangle that is not finite in float32 serves no more.
+            held.close()
         self.progress = Progress(solver.max_iter, "products with the kernel matrix")
 
     def _factor(self, is_held: bool, stack: ExitStack) -> Matrix:

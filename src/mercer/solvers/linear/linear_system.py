@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,9 @@ from mercer._errors import DataError, ParameterError
 from mercer._types import Matrix, Vector
 from mercer.engine import arrays
 from mercer.gram.protocol import GramMatrix
+
+# Targets between 2 to the power of minus so much and so much have squares far from the ends of float64.
+_USUAL = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +100,22 @@ class LinearSystem:
         """Columns by their shift, the largest shift first: what it takes to solve one, the smaller ones need too."""
         shifts = np.asarray(self.shifts)
         return [(float(mu), np.flatnonzero(shifts == mu)) for mu in np.unique(shifts)[::-1]]
+
+    def in_unit_size(self) -> tuple[LinearSystem, NDArray[np.intp]]:
+        """The system with each target divided by a power of two that makes it about 1, and the exponents, (k,).
+
+        Squares of targets below 1e-154 vanish, and with them every length. The answer times ``2**exponent`` is that of
+        this system. Targets of a usual size stay as they are.
+
+        >>> from mercer.gram import PrecomputedGram
+        >>> unit, powers = LinearSystem(PrecomputedGram(np.eye(2)), [[2.0**-600], [0.0]], [0.5]).in_unit_size()
+        >>> unit.targets.tolist(), powers.tolist()
+        ([[0.5], [0.0]], [-599])
+        """
+        targets = np.asarray(self.targets)
+        powers = np.frexp(np.abs(targets).max(axis=0, initial=0.0))[1].astype(np.intp)
+        powers[np.abs(powers) < _USUAL] = 0
+        return (replace(self, targets=np.ldexp(targets, -powers)) if powers.any() else self), powers
 
     def objectives(self, z: Matrix, residual: Matrix, *, least_squares: bool = False) -> tuple[float, float]:
         """Sums over the targets of the primal objective, and of the dual objective at ``2 mu z``.

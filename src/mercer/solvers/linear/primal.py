@@ -10,6 +10,7 @@ so one square matrix of p features takes the place of that of n rows. The residu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -33,6 +34,8 @@ _SHARE = 0.75
 MOST_SPARSE = 4096
 _TOL, _ROUNDINGS, _ROUNDS = 1e-12, 16.0, 8
 _EPS = float(np.finfo(float).eps)
+# Refinements of a solution without a penalty, what may be left of the targets, and steps of inverse iteration.
+_POLISH, _LEFT, _STEPS = 2, 1e-9, 4
 
 
 def most_features(n: int) -> int:
@@ -116,22 +119,37 @@ class NormalEquations:
         An upper bound of its eigenvalues.
     noise : float
         A shift below this is rounding beside the diagonal of K.
+    is_usual : bool, default=True
+        Whether there are as few features as for penalties above 0.
     """
 
     phi: ScaledFeatures
     square: Matrix
     largest: float
     noise: float
+    is_usual: bool = True
 
     @classmethod
-    def of(cls, system: LinearSystem, stack: ExitStack) -> NormalEquations | None:
-        """The normal equations of a system; None where it has no features, too many, or too little memory is left."""
-        features = explicit_features(system, most_features(system.shape[0]), stack)
+    def of(cls, system: LinearSystem, stack: ExitStack, most: int | None = None) -> NormalEquations | None:
+        """The normal equations of a system; None where it has no features, too many, or too little memory is left.
+
+        Parameters
+        ----------
+        system : LinearSystem
+        stack : ExitStack
+            Of the reservations.
+        most : int, optional
+            The most features where these are for a solution without a penalty; by default as many as pay for others.
+        """
+        n = system.shape[0]
+        usual = most_features(n)
+        features = explicit_features(system, usual if most is None or not usual else most, stack)
         if features is None:
             return None
         p = features.shape[1]
+        is_usual = p <= usual and not (features.is_sparse and p > MOST_SPARSE)
         nbytes = normal_bytes(*features.shape, system.shape[1], features.entries, features.is_sparse)
-        if not fits(nbytes) or (features.is_sparse and p > MOST_SPARSE):
+        if not fits(nbytes) or not (is_usual or most is not None):
             return None
         stack.enter_context(memory.reserve(nbytes, f"the normal equations of {p} explicit features"))
         phi = ScaledFeatures(features, system.scaled().scale)
@@ -140,7 +158,17 @@ class NormalEquations:
             # What overflows is reported by whatever looks at the entries of K.
             return None
         noise = np.sqrt(system.shape[0]) * _EPS * float(system.scaled().diagonal().max())
-        return cls(phi, square, float(np.trace(square)), noise)
+        return cls(phi, square, float(np.trace(square)), noise, is_usual)
+
+    @property
+    def size(self) -> int:
+        """The number of features p."""
+        return len(self.square)
+
+    @property
+    def used(self) -> int:
+        """How many features are not 0 in all rows."""
+        return int(np.count_nonzero(self.square.diagonal()))
 
     def solve(self, shift: float, b: Matrix) -> Refined | None:
         """Solve ``(S K S + shift I) z = b``; None if that is singular to working precision."""
@@ -170,6 +198,41 @@ class NormalEquations:
             v = v + inverse(rho)
         return best
 
+    def least_norm(self, b: Matrix) -> tuple[Refined, Vector] | None:
+        r"""The least-squares solution of ``S K S z = b`` of least norm, :math:`\Phi (\Phi^\top \Phi)^{-2} \Phi^\top b`.
+
+        Also the relative length of what is left of each column in the range of the matrix. None if the features depend
+        on one another to working precision.
+        """
+        # Columns of zeros, as of words that no row has, have no part in any function.
+        used = np.flatnonzero(self.square.diagonal())
+        factor = np.ascontiguousarray(self.square[np.ix_(used, used)])
+        if not len(used) or lapack.factor_cholesky(factor):
+            return None
+
+        def inverse(V: Matrix) -> Matrix:
+            rows = np.ascontiguousarray(V[used].T)
+            lapack.solve_cholesky(factor, rows)
+            out = np.zeros_like(V)
+            out[used] = rows.T
+            return out
+
+        n = self.phi.features.shape[0]
+        if not _least_eigenvalue(inverse, self.size) > n * _EPS * self.largest:
+            return None
+        v = inverse(self.phi.pull(b))
+        z = self.phi @ inverse(v)
+        for _ in range(_POLISH):
+            v = v + inverse(self.phi.pull(b - self.phi @ v))
+            z = z + self.phi @ inverse(v - self.phi.pull(z))
+        residual = b - self.phi @ self.phi.pull(z)
+        # The projection of what is left on the range, by its length there.
+        pulled = self.phi.pull(residual)
+        left = np.sqrt(np.maximum((pulled * inverse(pulled)).sum(axis=0), 0.0))
+        size = lengths(b)
+        violation = np.divide(left, size, out=np.zeros_like(size), where=size > 0)
+        return (Refined(z, residual, 0, True), violation) if (violation <= _LEFT).all() else None
+
     def eigenpairs(self) -> tuple[Vector, Matrix] | None:
         """Eigenvalues of ``S K S``, ascending, and eigenvectors (n, p), except of its null space; None without room."""
         (n, p), scale = self.phi.features.shape, self.phi.scale
@@ -182,3 +245,14 @@ class NormalEquations:
             basis, triangle = scipy.linalg.qr(dense, mode="economic", overwrite_a=True, check_finite=False)
             left, values, _ = scipy.linalg.svd(triangle, full_matrices=False, check_finite=False)
             return values[::-1] ** 2, np.asarray(basis @ left[:, ::-1])
+
+
+def _least_eigenvalue(inverse: Callable[[Matrix], Matrix], p: int) -> float:
+    """The least eigenvalue of a matrix of p rows, hardly from above, by some steps of inverse iteration."""
+    v = np.random.default_rng(0).standard_normal((p, 1))
+    least = np.inf
+    for _ in range(_STEPS):
+        v /= max(float(lengths(v)[0]), np.finfo(float).tiny)
+        v = inverse(v)
+        least = 1.0 / max(float(lengths(v)[0]), np.finfo(float).tiny)
+    return least

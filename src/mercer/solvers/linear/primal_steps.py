@@ -77,10 +77,12 @@ class PrimalCG:
         """
         start_time = time.perf_counter()
         with memory.track() as account, threads.workers(n_jobs):
-            run = _Run(self, system, phi)
+            unit, powers = system.in_unit_size()
+            run = _Run(self, unit, phi)
             z, residual, status = run.solve()
         size = lengths(run.b)
         relative = float((lengths(residual) / np.where(size > 0, size, 1.0)).max(initial=0.0))
+        z, residual = np.ldexp(z, powers), np.ldexp(residual, powers)
         if status is not Status.converged:
             warn_user(
                 f"conjugate gradients ended with a relative residual of {relative:.1e} after {run.steps} steps, above "

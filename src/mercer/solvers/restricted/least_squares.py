@@ -10,14 +10,14 @@ from functools import partial
 import numpy as np
 
 from mercer._errors import DataError, NumericalError, ParameterError
-from mercer._types import Matrix, Vector
+from mercer._types import Matrix, Positions, Vector
 from mercer.engine import memory
 from mercer.engine.progress import Progress
 from mercer.engine.settings import current
 from mercer.engine.trace import record
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients
 from mercer.solvers.restricted import clusters, precondition
-from mercer.solvers.restricted.passes import Part, Passes, StoredRows, in_single
+from mercer.solvers.restricted.passes import Part, Passes, StoredRows, Visit, in_single
 from mercer.solvers.restricted.whitening import Whitening
 from mercer.solvers.solution import Certificate, Solution, Status
 
@@ -34,6 +34,8 @@ _LOST = 1e4
 # Passes after which a preconditioner from landmarks is given up for one from a sample of the rows. Where it serves,
 # there were 20 to 75.
 _PATIENCE = 80
+# Sums of squares below this have lost digits, or all of them.
+_VANISHING = 1e-250
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +52,14 @@ class RestrictedLeastSquares:
         Of the m landmarks.
     alphas : ndarray of shape (k,)
         The penalty of each target, above 0.
+    exponents : ndarray of int of shape (k,), optional
+        Targets are divided by two to these powers.
     """
 
     rows: Passes
     white: Whitening
     alphas: Vector
+    exponents: Positions | None = None
 
     def __post_init__(self) -> None:
         n, m, k = self.rows.shape
@@ -75,7 +80,10 @@ class RestrictedLeastSquares:
         """
         k = gamma.shape[1]
         passes = self.rows if rows is None else rows
-        products, losses = passes.sweep(self.white.coefficients(gamma), _weighted_residuals, (k, k))
+        visit: Visit = _weighted_residuals
+        if self.exponents is not None:
+            visit = partial(_scaled_residuals, self.exponents)
+        products, losses = passes.sweep(self.white.coefficients(gamma), visit, (k, k))
         return self.white.pull(products) - self.alphas * gamma, losses + self.alphas * (gamma**2).sum(axis=0)
 
     def curve(self, gamma: Matrix, rows: Passes | None = None) -> Matrix:
@@ -89,6 +97,12 @@ class RestrictedLeastSquares:
 
 
 # Functions of a module are sent to other machines by their names, which takes much less time than their code.
+def _scaled_residuals(exponents: Positions, part: Part, F: Matrix) -> tuple[Matrix, Vector]:
+    """The same for targets divided by powers of two."""
+    weighted = part.weights * (left := np.ldexp(part.targets, -exponents) - F)
+    return weighted, (weighted * left).sum(axis=0)
+
+
 def _weighted_residuals(part: Part, F: Matrix) -> tuple[Matrix, Vector]:
     left = part.targets - F
     weighted = part.weights * left
@@ -111,7 +125,8 @@ class RestrictedCG:
     r"""Conjugate gradients on the whitened system, preconditioned with an estimate of the Hessian.
 
     The estimate is that of a sample of the rows or, for many landmarks, of the landmarks weighted by the rows that are
-    closest to each; if the latter does not serve in 80 passes, a sample follows.
+    closest to each; if the latter takes 80 passes without an end, a sample follows. Steps that stall before are not
+    taken again: what is left is rounding of the residuals, whatever the preconditioner.
 
     With :math:`\Phi = K_{nm} L^{-\top}`, :math:`H = \Phi^\top W \Phi + \alpha I` and the residual r of
     :math:`H \gamma = \Phi^\top W t`, the objective is above the least one by :math:`r^\top H^{-1} r`, which is at most
@@ -146,16 +161,19 @@ class RestrictedCG:
             Coordinates from a solution before.
         """
         start_time = time.perf_counter()
-        m, k = problem.rows.shape[1:]
-        with memory.track() as account, ExitStack() as stack:
-            stack.enter_context(memory.reserve(8 * m * m, f"the preconditioner of {m:,} landmarks"))
-            answer, status = None, Status.converged
-            if start is not None:
-                zero = _Answer.at(problem, np.zeros((m, k)), 0)
-                answer = _Answer.at(problem, start, zero.passes, zero.size)
-            if answer is None or not answer.is_small(self.tol):
-                answer, status = self._improve(problem, answer, stack)
-            answer = answer.in_double(problem)
+        m = problem.rows.shape[1]
+        with memory.track() as account, memory.reserve(8 * m * m, f"the preconditioner of {m:,} landmarks"):
+            answer, status = self._answer(problem, start)
+            exponents = _exponents(answer)
+            if exponents.any():
+                problem = replace(problem, exponents=exponents)
+                answer, status = self._answer(problem, None if start is None else np.ldexp(start, -exponents))
+        answer = replace(
+            answer,
+            gamma=np.ldexp(answer.gamma, exponents),
+            gap=np.ldexp(answer.gap, 2 * exponents),
+            objective=np.ldexp(answer.objective, 2 * exponents),
+        )
         gap = float(answer.gap.sum())
         with np.errstate(divide="ignore", invalid="ignore"):
             violation = float(np.where(answer.size > 0, _lengths(answer.residual) / answer.size, 0.0).max(initial=0.0))
@@ -170,6 +188,18 @@ class RestrictedCG:
             violations={"residual": violation},
         )
         return Solution(problem.white.coefficients(answer.gamma), status, certificate, RestrictedState(answer.gamma))
+
+    def _answer(self, problem: RestrictedLeastSquares, start: Matrix | None) -> tuple[_Answer, Status]:
+        """The answer with its residual in float64, from a start or 0."""
+        answer: _Answer | None = None
+        status = Status.converged
+        if start is not None:
+            zero = _Answer.at(problem, np.zeros_like(start), 0)
+            answer = _Answer.at(problem, start, zero.passes, zero.size)
+        if answer is None or not answer.is_small(self.tol):
+            with ExitStack() as stack:
+                answer, status = self._improve(problem, answer, stack)
+        return answer.in_double(problem), status
 
     def _improve(
         self, problem: RestrictedLeastSquares, answer: _Answer | None, stack: ExitStack
@@ -353,6 +383,13 @@ class _Answer:
 def _figures(objective: Vector, gap: Vector) -> dict[str, float]:
     """What traces keep: sums over the targets."""
     return {"primal": float(objective.sum()), "dual": float((objective - gap).sum())}
+
+
+def _exponents(answer: _Answer) -> Positions:
+    """Those of powers of two by which targets are divided whose squares vanish; 0 for others."""
+    exponents = np.frexp(np.abs(answer.residual).max(axis=0))[1].astype(np.intp)
+    exponents[answer.objective > _VANISHING] = 0
+    return exponents
 
 
 def _lengths(V: Matrix) -> Vector:
