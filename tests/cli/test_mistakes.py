@@ -308,3 +308,16 @@ def test_numbers_with_many_rows_missing_from_a_class_are_not_split_badly(capsys)
 def test_the_help_shows_no_default_of_a_flag_that_is_off(capsys):
     assert main(["fit", "--help"]) == 0
     assert "[default: True]" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_row_that_a_kernel_cannot_compare_is_named_by_its_line(capsys, tmp_path, monkeypatch, seed):
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame(np.random.default_rng(0).uniform(0.5, 2.0, size=(40, 2)), columns=["a", "b"])
+    frame.loc[29, "b"] = -1.5
+    frame.assign(y=frame["a"]).to_csv("sizes.csv", index=False)
+    options = ["--model", "ridge", "--kernel", "ChiSquared(1.0)", "--normalize", "none", "--seed", str(seed)]
+    assert main(["fit", "sizes.csv", "-t", "y", *options]) == 2
+    # The first row is in line 2, and the row may be one of those that are held out.
+    assert "X has -1.5 (first in row 29, column 1)" in (message := capsys.readouterr().err)
+    assert "In sizes.csv, row 29 is line 31." in " ".join(message.split())

@@ -14,6 +14,7 @@ import numpy as np
 from mercer import persistence
 from mercer._errors import MercerError, ParameterError
 from mercer._registered import MODELS
+from mercer.cli.bad_rows import naming_lines
 from mercer.cli.checks import check_searched, default_output
 from mercer.cli.choose import choose
 from mercer.cli.compare import advice, tuning
@@ -73,7 +74,11 @@ def fit(options: FitOptions) -> None:
             return
         size = choose_size(options, job)
         printer.say(size.words, "dim")
-        with printer.progress("fit" if options.tune is None else "tune", options.tune is not None), track() as account:
+        with (
+            naming_lines(model, job),
+            printer.progress("fit" if options.tune is None else "tune", options.tune is not None),
+            track() as account,
+        ):
             found = None if options.tune is None else _search(model, job, options, size.most)
             if found is not None:
                 found["before"] = _before(job, options, parameters, size.most)
@@ -261,6 +266,7 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numb
         tuple(kernels),
         table.locate,
         Reading(numbers, cycles),
+        table.source,
     )
 
 

@@ -89,7 +89,7 @@ def test_what_is_named_for_other_learners_works(name: str) -> None:
 
 def test_blocks_are_named_with_their_cost() -> None:
     message = refusal(LEARNERS["Cholesky"])
-    found = re.search(r"n_landmarks=(\d+) \(\S+ [KM]iB; (\S+) ([KM])iB with X in mercer.Blocks", message)
+    found = re.search(r"n_landmarks=(\d+) \(\S+ [KM]iB .*?; (\S+) ([KM])iB with X in mercer.Blocks", message)
     assert found is not None, message
     need = float(found[2]) * 2 ** (10 if found[3] == "K" else 20)
     model = KernelRidge(0.1, approximation="nystroem", n_landmarks=int(found[1]), **OPTIONS)
@@ -102,7 +102,7 @@ def test_blocks_are_named_with_their_cost() -> None:
 
 def test_products_are_named_where_a_factor_was_asked_for() -> None:
     message = refusal(LEARNERS["Cholesky"])
-    assert re.search(r'or solver="cg" \(\d.* KiB\)\.$', message)
+    assert re.search(r'or solver="cg" \(\d.* KiB and 810,000 kernel values a product\)\.', message)
     with config(memory=BUDGET, n_jobs=1):
         assert KernelRidge(0.1, solver="cg", **OPTIONS).fit(X, Y).factorization_ == "conjugate gradients"
 
@@ -134,3 +134,12 @@ def test_the_search_of_a_process_is_part_of_what_it_needs() -> None:
         assert found is not None and float(found[2]) >= 7.6, caught.value
         model = GaussianProcessRegressor(RBF(1.0), approximation="nystroem", n_landmarks=int(found[1]))
         assert model.fit(rows, targets).score(rows, targets) > 0.9
+
+
+def test_the_cost_of_what_is_named() -> None:
+    message = refusal(LEARNERS["Cholesky"])
+    found = re.search(r"n_landmarks=(\d+) \(\S+ [KM]iB and (\S+) kernel values a pass", message)
+    assert found is not None, message
+    model = KernelRidge(0.1, approximation="nystroem", n_landmarks=int(found[1]), **OPTIONS)
+    assert int(found[2].replace(",", "")) == estimate(model, X, Y).values_of_pass
+    assert "mercer.estimate(model, X) tells the seconds" in message

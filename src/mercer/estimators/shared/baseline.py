@@ -123,7 +123,7 @@ def words_on_constant(loss: Loss, y: Vector, price: Vector, objective: float, *,
     >>> from mercer.losses import EpsilonInsensitive
     >>> y, price = np.array([9.0, 10.0, 11.0]), np.full(3, 100.0)
     >>> words_on_constant(EpsilonInsensitive(0.5), y, price, 150.0, intercept=True)
-    'The function is worse than a constant: its objective is 150, and that of the constant 10 is 100.'
+    'The function is worse than a constant: its objective is 150, and that of the constant 9.5 is 100.'
     >>> words_on_constant(EpsilonInsensitive(0.5), y, price, 50.0, intercept=True)
     ''
     """

@@ -55,7 +55,10 @@ def bytes_in_blocks(learner: str, n: int, m: int, d: int, how: str) -> int:
 
 @contextmanager
 def naming_what_fits(learner: Any, n: int, beside: int = 0) -> Iterator[None]:
-    """Let an error of the memory budget also say which parameters of the learner would fit, with their bytes.
+    """Let an error of the memory budget also say which parameters of the learner would fit, and what they cost.
+
+    That is bytes and kernel values. Seconds take a measurement of the kernel, which is not made where memory has just
+    ended, and a fit may be one of many of a search: the message names what makes it.
 
     Parameters
     ----------
@@ -76,7 +79,10 @@ def naming_what_fits(learner: Any, n: int, beside: int = 0) -> Iterator[None]:
         ways = _ways(learner, n, beside)
         if not ways:
             raise
-        raise MemoryBudgetError(f"{error} Or pass {' or '.join(ways)}.") from error
+        raise MemoryBudgetError(
+            f"{error} Or pass {' or '.join(ways)}. mercer.estimate(model, X) tells the seconds of a model with these "
+            "parameters, and fits nothing."
+        ) from error
 
 
 def _ways(learner: Any, n: int, beside: int) -> list[str]:
@@ -92,12 +98,14 @@ def _ways(learner: Any, n: int, beside: int) -> list[str]:
         if m is not None:
             count = "" if m == parameters["n_landmarks"] else f" and n_landmarks={m}"
             need = memory.describe(max(_need(learner, n, m), beside))
+            need = f"{need} and {n * min(m, n):,} kernel values a pass"
             blocks = _in_blocks(learner, n, m, beside)
             ways.append(f'approximation="nystroem"{count}{_beside(parameters)} ({need}{blocks})')
     if parameters.get("solver") == "cholesky" and "approximation" in parameters and not chosen:
         rank = iterative.fitting_rank(n)
         if iterative.memory_of(n, rank) <= free:
-            ways.append(f'solver="cg" ({memory.describe(iterative.memory_of(n, rank))})')
+            need = f"{memory.describe(iterative.memory_of(n, rank))} and {n * n:,} kernel values a product"
+            ways.append(f'solver="cg" ({need})')
     return ways
 
 
