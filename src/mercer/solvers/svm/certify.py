@@ -6,13 +6,14 @@ from functools import partial
 
 import numpy as np
 
-from mercer._errors import NumericalError
+from mercer._errors import DataError, NumericalError
 from mercer._types import Positions, Vector
 from mercer.engine import threads
 from mercer.engine.tiles import spans
 from mercer.engine.trace import record
 from mercer.gram.protocol import GramMatrix
 from mercer.loops.stored_rows import subtract_rows
+from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.iterate import Iterate
 
 # From so many support vectors on, their own block is a product of its own: a symmetric one costs half.
@@ -22,6 +23,10 @@ _MOST_OF_IT = 0.5
 _SPAN = 2048
 # What traces call the steps of SMO at all of its levels.
 PAIRS = "steps on pairs of weights"
+# The rounding of a sum of products, in units of the sum of their sizes.
+_ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
+# Rounding below this share of the objectives is not seen in their figures.
+_SMALL = 1e-9
 
 
 def renew_gradient(gram: GramMatrix, point: Iterate, earlier: tuple[Vector, Vector] | None = None) -> None:
@@ -113,6 +118,57 @@ def figures(point: Iterate) -> dict[str, float]:
     """Return the objectives and the violation at ``point``, as its gradient has them."""
     primal, dual = objectives(point)
     return {"primal": primal, "dual": dual, "violation": point.violation()}
+
+
+def bounds(problem: BoxQP, point: Iterate, values: tuple[float, float]) -> tuple[float, float]:
+    r"""The objectives as bounds of the optimum: farther apart by rounding, where that is not small beside them.
+
+    An entry of :math:`K \beta` is a sum of products, whose rounding is at most about
+    :math:`e_i = 8 \varepsilon \|x_i\| \sum_j |\beta_j| \|x_j\|` with the lengths in the space of the kernel. The dual
+    objective is off by up to :math:`\sum_i |\beta_i| e_i / 2`, and the losses by up to the sum of the prices times
+    :math:`e_i`. Rows far from 0, or weights of very different sizes, have objectives without digits. These are the
+    worst errors, and those of a solve that met its tolerance are far smaller.
+    """
+    primal, dual = values
+    if not np.isfinite(values).all():
+        return values
+    squares = squares_of(problem.gram, problem.once)
+    if squares is None:
+        return values
+    lengths = np.sqrt(np.maximum(squares, 0.0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = float(lengths @ np.abs(point.beta))
+        prices = np.maximum(point.upper, -point.lower)
+        of_dual, of_losses = 0.5 * _ROUNDING * size**2, _ROUNDING * size * float(lengths @ prices)
+    if not np.isfinite(of_losses) or of_dual + of_losses <= _SMALL * max(abs(primal), abs(dual)):
+        return values
+    # Weights of 0, where these are allowed, have a dual objective of 0 without rounding.
+    has_zero = not np.any(problem.totals) and bool(((point.lower <= 0) & (point.upper >= 0)).all())
+    return primal + of_losses, max(dual - of_dual, 0.0 if has_zero else -np.inf)
+
+
+def squares_of(gram: GramMatrix, once: GramMatrix | None) -> Vector | None:
+    """The diagonal of K in float64, of rows that ``once`` states fewer times; None for a part, which has none."""
+    try:
+        squares = np.asarray((gram if once is None else once).diagonal(), dtype=np.float64)
+    except DataError:
+        return None
+    return np.tile(squares, gram.shape[0] // len(squares))
+
+
+def gradient_rounding(squares: Vector | None, point: Iterate) -> float:
+    """A typical rounding error of ``K beta`` if many weights are at their bounds; 0 where it is not known.
+
+    That of the entries of K in float64, whose errors are independent, by its diagonal ``squares`` (n,). Where it is
+    above the tolerance, steps on pairs of weights may go on without end and without a gain.
+    """
+    if squares is None:
+        return 0.0
+    lengths = np.sqrt(np.maximum(squares, 0.0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = float(np.linalg.norm(lengths * np.maximum(point.upper, -point.lower)))
+        rounding = float(np.finfo(np.float64).eps) * float(lengths.max(initial=0.0)) * size
+    return rounding if np.isfinite(rounding) else 0.0
 
 
 def violations(point: Iterate, totals: tuple[float, ...], offsets: tuple[float, ...] | None = None) -> dict[str, float]:

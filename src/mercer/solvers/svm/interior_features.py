@@ -17,6 +17,7 @@ from mercer._types import Vector
 from mercer.engine import memory
 from mercer.gram.features import ExplicitFeatures, square_work_bytes
 from mercer.gram.hold import fits
+from mercer.solvers.svm.certify import gradient_rounding
 from mercer.solvers.svm.interior import interior_point, interior_point_in_tube
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.quadratic import DoubledQuadratic, FeatureQuadratic
@@ -30,6 +31,8 @@ _PASSES, _PASSES_EACH = 20, 0.3
 _FULL = 16
 # Afterwards so many rounds on the free rows, at most so many, and on the worst of each side, with steps for each.
 _ROUNDS, _MOST_FREE, _WORST, _STEPS, _PART = 30, 1500, 128, 500, 0.5
+# Steps for each row where rounding may be larger than the tolerance.
+_BEYOND = 50
 # Square matrices of these rows: their kernel matrix, and a factor with a copy.
 _SQUARES = 3
 # Vectors of the rows.
@@ -99,6 +102,7 @@ def _weights(features: ExplicitFeatures, point: Iterate, totals: Vector) -> Vect
 def _end(features: ExplicitFeatures, point: Iterate, tol: float) -> None:
     """Solve for the weights inside their bounds and those that violate the conditions most, until few are left."""
     least = np.inf
+    each = _BEYOND if gradient_rounding(features.squared_norms(), point) > tol else _STEPS
     for _ in range(_ROUNDS):
         violation = point.violation()
         inside = np.flatnonzero(point.free)
@@ -112,7 +116,7 @@ def _end(features: ExplicitFeatures, point: Iterate, tol: float) -> None:
             return
         with memory.reserve(nbytes, f"the kernel matrix of {len(rows)} rows"):
             F, part = features.take(rows).dense(), point.take(rows)
-            on_whole_matrix(F @ F.T, part, _PART * tol, point.steps + _STEPS * len(rows))
+            on_whole_matrix(F @ F.T, part, _PART * tol, point.steps + each * len(rows))
         point.put(rows, part)
         _renew(features, point)
 

@@ -45,7 +45,15 @@ from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.solution import Solution
 from mercer.solvers.svm.active_set import by_active_sets
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
-from mercer.solvers.svm.certify import PAIRS, check_gradient, keep_step, objectives, renew_gradient
+from mercer.solvers.svm.certify import (
+    PAIRS,
+    check_gradient,
+    gradient_rounding,
+    keep_step,
+    objectives,
+    renew_gradient,
+    squares_of,
+)
 from mercer.solvers.svm.coordinates import CoordinateDescent, descent_bytes, is_cheaper, most_cheap
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.kept_matrix import KeptMatrix
@@ -73,6 +81,8 @@ _ATTEMPTS = 4
 _LESS = 0.5
 # Where the gap is asked for, a round aims at this part of the violation that would do if the two were in proportion.
 _GAP_PART = 0.5
+# Steps for each row where rounding may be larger than the tolerance.
+_BEYOND = 200
 _GAP_ROUNDS = 12
 
 
@@ -183,6 +193,8 @@ class _Solver:
         self.totals, self.convex = np.asarray(problem.totals), problem.convex
         self.gram, self.once, self.rules, self.limit = problem.gram, problem.once, rules, rules.limit
         self.matrix, self.kept = start.matrix, start.kept
+        # Whether the rounding of K beta may be larger than the tolerance.
+        self.is_beyond_rounding = False
         self.peak_bytes, self.storage = 0, "" if self.matrix is None else held_whole(self.matrix)
         # Weights and their gradient in float64, which later ones are computed from.
         self.known: tuple[Vector, Vector] | None = None
@@ -194,6 +206,9 @@ class _Solver:
 
     def solve(self, point: Iterate, tol: float) -> None:
         """Solve until the violation is at most ``tol``, the steps are used up, or rounding stops it."""
+        self.is_beyond_rounding = self.convex and gradient_rounding(squares_of(self.gram, self.once), point) > tol
+        if self.is_beyond_rounding:
+            self.limit = min(self.rules.limit, point.steps + _BEYOND * len(point.beta))
         if len(point.beta) <= EXACT:
             self._small(point, tol)
         else:
@@ -298,7 +313,8 @@ class _Solver:
         check_gradient(point)
         self.peak_bytes = max(self.peak_bytes, nbytes)
         self.known, self.storage = (point.beta.copy(), point.F.copy()), FEATURES_STORAGE
-        return point.violation() <= tol
+        # Steps on the entries of K, whose rounding is larger than that of the features, would not come closer either.
+        return point.violation() <= tol or self.is_beyond_rounding
 
     def _attempt(self, dtype: type[np.floating], point: Iterate, tol: float, kept: KeptMatrix) -> None:
         """One solve in the precision ``dtype``."""
@@ -311,7 +327,9 @@ class _Solver:
             self._whole(self.matrix, point, tol, self.limit)
             nbytes = self.matrix.nbytes
         elif n > WHOLE:
-            rules = replace(self.rules, tol=tol)
+            rules = replace(
+                self.rules, tol=tol, max_iter=int(self.limit) if self.is_beyond_rounding else self.rules.max_iter
+            )
             nbytes, exact, self.storage = by_active_sets(self.gram.astype(dtype), point, self.totals, rules, kept)
             if exact:
                 self.known = point.beta.copy(), point.F.copy()

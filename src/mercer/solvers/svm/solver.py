@@ -15,7 +15,7 @@ from mercer.engine import memory
 from mercer.gram.hold import as_it_is
 from mercer.solvers.solution import Certificate, Solution, Status
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
-from mercer.solvers.svm.certify import objectives, renew_gradient, violations
+from mercer.solvers.svm.certify import bounds, objectives, renew_gradient, violations
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.kept_matrix import KeptMatrix
 
@@ -246,6 +246,8 @@ def certified(
     """Return the certified solution at ``point``, whose gradient is exact; ``values`` are primal and dual."""
     offsets = point.offsets()
     conditions = violations(point, problem.totals, offsets)
+    if problem.convex and status is not Status.converged:
+        values = bounds(problem, point, values)
     certificate = Certificate(
         *values,
         conditions["stationarity"],
