@@ -18,6 +18,7 @@ from mercer.estimators.gaussian import classes_over_landmarks
 from mercer.kernels import RBF, Sigmoid, Spectrum, White
 from mercer.priors import LogNormal
 from mercer.selection import GridSearchCV
+from mercer.solvers.solution import Status
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 2))
@@ -203,3 +204,18 @@ def test_what_it_does_not_keep_is_said() -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_it_is_an_estimator_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
+
+
+def test_a_prior_of_large_variance_has_its_mode() -> None:
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(300, 2))
+    labels = rows[:, 0] + rows[:, 1] ** 2 > 0.5
+    values = []
+    for variance in (1e9, 1e12):
+        # The gradient does not fall in every step to a mode that is millions of deviations away.
+        model = GaussianProcessClassifier(
+            variance * RBF(1.0), optimizer=None, approximation="nystroem", n_landmarks=40, random_state=0
+        ).fit(rows, labels)
+        assert model.certificate_.status is Status.converged and model.certificate_.kkt_violation < 1e-9
+        values.append(model.log_marginal_likelihood_value_)
+    assert values[0] - 10 < values[1] < values[0]

@@ -33,8 +33,8 @@ from mercer.solvers.gaussian.mode import step_size
 from mercer.solvers.restricted.whitening import Whitening
 from mercer.solvers.solution import Certificate, Status
 
-# Steps without a smaller gradient after which rounding is all that is left.
-_IDLE = 4
+# Steps without a smaller gradient or a lower objective after which rounding is all that is left.
+_IDLE, _FALL = 4, 1e-9
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -165,12 +165,15 @@ def find_inducing_mode(
     values = problem.covariance.at(theta)
     white = Whitening.of(values.landmarks())
     point = _begin(problem, values, white, start)
-    steps, idle, best = 0, 0, np.inf
+    steps, idle, best, lowest = 0, 0, np.inf, np.inf
     progress = Progress(None, "mode")
     while (status := _status(point, tol, max_iter, steps, idle)) is None:
         point = _advance(problem, values, white, point)
         steps += 1
-        idle, best = (0, point.violation) if point.violation < 0.9 * best else (idle + 1, best)
+        # Far from the mode, as with a prior of large variance, only the objective falls from step to step.
+        falls = point.violation < 0.9 * best or point.objective < lowest - _FALL * abs(lowest)
+        idle = 0 if falls else idle + 1
+        best, lowest = min(best, point.violation), min(lowest, point.objective)
         progress.advance()
         record("Newton steps", steps, {"violation": point.violation})
     return InducingMode(values, white, point, steps, status)
