@@ -372,29 +372,35 @@ def test_texts_are_refused_with_options_of_the_command(capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(
-    ("model", "target", "learner"), [("svc", "warm", "SVC"), ("svr", "heat", "SVR"), ("gp", "heat", "GaussianProcess")]
+    ("model", "target", "learner"),
+    [
+        ("svc", "warm", "SVC"),
+        ("svr", "heat", "SVR"),
+        ("gp", "heat", "GaussianProcessRegressor"),
+        ("gpc", "warm", "GaussianProcessClassifier"),
+    ],
 )
 def test_every_model_over_landmarks(capsys: pytest.CaptureFixture[str], model: str, target: str, learner: str) -> None:
     other = "heat" if target == "warm" else "warm"
     options = ["-t", target, "--drop", other, "--model", model, "--approximation", "nystroem", "--landmarks", "40"]
     report = report_of(capsys, "fit", "rows", *options, "-o", "m.mercer")
     own, constant = report["scores"].values()
-    metric = "accuracy" if model == "svc" else "r2"
+    metric = "accuracy" if target == "warm" else "r2"
     assert report["model"].startswith(learner) and own[metric] > 0.85 > constant[metric]
     assert report["landmarks"]["number"] == 40 and report["advice"] is None
-    assert ("C=" in (report["chosen"] or "")) == (model != "gp")
+    assert ("C=" in (report["chosen"] or "")) == (model in ("svc", "svr"))
     assert mercer.load("m.mercer").predict(table()[["load", "town", "day"]]).shape == (900,)
 
 
 def test_what_each_model_takes_is_what_its_class_takes() -> None:
     for model, able in OVER_LANDMARKS.items():
-        (cls,) = {model_class(model, task) for task in MODELS[model] if (model, task) != ("gp", "classification")}
-        assert ("--landmarks auto" in able) == cls.may_leave_landmarks_open
-        assert ("--checkpoint" in able) == ("checkpoint" in cls().get_params(deep=False))
-        assert ("--certify" in able) == (cls in over_landmarks._FINDINGS)
+        for cls in (model_class(model, task) for task in MODELS[model]):
+            assert ("--landmarks auto" in able) == cls.may_leave_landmarks_open
+            assert ("--checkpoint" in able) == ("checkpoint" in cls().get_params(deep=False))
+            assert ("--certify" in able) == (cls in over_landmarks._FINDINGS)
     classes = {model: model_class(model, next(iter(tasks))) for model, tasks in MODELS.items()}
     missing = {model for model, cls in classes.items() if "approximation" in cls().get_params(deep=False)}
-    assert missing - set(OVER_LANDMARKS) == {"gpc"}
+    assert missing == set(OVER_LANDMARKS)
 
 
 @pytest.mark.parametrize(
@@ -406,10 +412,9 @@ def test_what_each_model_takes_is_what_its_class_takes() -> None:
             "--certify is for the models ridge, logistic, svc, svr, and --model is",
         ),
         (["--model", "svc", "--checkpoint", "c.npz"], "--checkpoint is for the models ridge, logistic, and --model is"),
-        (["--model", "neighbors"], "for the models ridge, logistic, svc, svr, gp, and --model is neighbors"),
+        (["--model", "neighbors"], "for the models ridge, logistic, svc, svr, gp, gpc, and --model is neighbors"),
         (["--certify", "9"], "--certify must be exact, .* at least 10, but is '9'"),
         (["--certify", "all"], "--certify must be exact, .* but is 'all'"),
-        (["-t", "warm", "--drop", "heat", "--model", "gp"], "the model gp for a classification keeps its rows in"),
     ],
 )
 def test_what_models_over_landmarks_do_not_take(

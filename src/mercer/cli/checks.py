@@ -30,6 +30,7 @@ OVER_LANDMARKS: dict[str, tuple[str, ...]] = {
     "svc": ("--landmarks auto", "--certify"),
     "svr": ("--landmarks auto", "--certify"),
     "gp": (),
+    "gpc": (),
 }
 """Models that ``--approximation`` fits to rows in blocks, with the options that they take; a test asks the classes."""
 

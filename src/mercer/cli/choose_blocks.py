@@ -115,7 +115,7 @@ def choose(sample: Sample, model: str, parameters: Mapping[str, Any]) -> Choice:
     Parameters
     ----------
     sample : Sample
-    model : {"ridge", "logistic", "svc", "svr", "gp"}
+    model : {"ridge", "logistic", "svc", "svr", "gp", "gpc"}
     parameters : dict
         Given by the user.
     """

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer import persistence
-from mercer._errors import DataError, ParameterError
+from mercer._errors import DataError
 from mercer._optional import optional
 from mercer._registered import MODELS
 from mercer.cli.checks import default_output
@@ -179,21 +179,9 @@ def _read(options: FitOptions) -> Large:
     task = tasks[0] if len(tasks) == 1 else options.task
     sample = Sample(drawn.X, read_target(drawn.y, target, task), options.seed)
     model = options.model or _MODELS[sample.target.task]
-    _require_blocks(model, sample.target.task)
     choice = choose(sample, model, _parameters(options))
     _require_no_text(choice.table, options)
     return Large(rows, sample, choice, model)
-
-
-def _require_blocks(model: str, task: str) -> None:
-    """Raise ``ParameterError`` if the learner of a model keeps all its rows in memory."""
-    if (model, task) != ("gp", "classification"):
-        return
-    raise ParameterError(
-        f"the model {model} for a {task} keeps its rows in memory, and --approximation reads them in blocks; choose "
-        f"--model {_MODELS[task]}, or leave out --approximation and pass --set approximation=nystroem, for rows that "
-        "fit into memory."
-    )
 
 
 def _require_no_text(table: FoundTable, options: FitOptions) -> None:

@@ -429,6 +429,21 @@ def _classes_on_landmarks(model: Any, case: Case, way: Way) -> Way:
         return replace(way, nbytes=own, passes=_NEWTON_STEPS, exact=_NEWTON_STEPS, operations=work)
     (sample,) = _process_of_classes(clone(model).set_params(approximation="laplace"), case.of_rows(min(n, SAMPLE)))
     passes = (_NEWTON_STEPS // 2 + 2) * _EVALUATIONS
+    if case.blocks:
+        # The search has a sample, and the mode all rows.
+        drawn = min(n, rows_to_draw(n, m))
+        few = _classes_on_landmarks(
+            model, replace(case.of_rows(drawn), blocks=False), replace(way, before=0, operations=0.0)
+        )
+        return replace(
+            way,
+            nbytes=max(own, few.nbytes),
+            before=way.before + few.before + few.passes * few.a_pass * drawn / n,
+            passes=_NEWTON_STEPS,
+            exact=_NEWTON_STEPS,
+            operations=way.operations + few.operations + _NEWTON_STEPS * step,
+            note=f"{few.note} of {drawn:,} rows",
+        )
     gradient = (1.0 + 2.0 * pairs) * n * m * m + (functions * m) ** 3
     return replace(
         way,

@@ -7,18 +7,19 @@ import time
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError, warn_user
 from mercer._registered import CommandLine
-from mercer._types import CheckedRows, Matrix, RowsLike
+from mercer._types import CheckedRows, Matrix
 from mercer.engine import memory, threads
 from mercer.estimators.gaussian.binary_parts import BinaryParts, parts
+from mercer.estimators.gaussian.classes_in_parts import ClassPartsFit
 from mercer.estimators.gaussian.classes_over_landmarks import ClassLandmarkFit, require_function, require_landmarks
 from mercer.estimators.gaussian.covariance import covariance_of
+from mercer.estimators.gaussian.in_parts import PartRows
 from mercer.estimators.gaussian.options import check_search, one_column_kernel
 from mercer.estimators.gaussian.over_landmarks import require_all_rows
 from mercer.estimators.shared.certificates import joined
@@ -26,6 +27,7 @@ from mercer.estimators.shared.definiteness import counts_as_definite, judge_cova
 from mercer.estimators.shared.labels import check_labels, encoded
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_whole
 from mercer.estimators.shared.restricted_risk import forget
+from mercer.estimators.shared.whole_rows import takes_parts
 from mercer.kernels import RBF, Kernel
 from mercer.kernels.convert import KernelLike
 from mercer.priors import bind_priors
@@ -240,13 +242,17 @@ class GaussianProcessClassifier(BinaryParts):
         self.coef0 = coef0
         self.allow_indefinite = allow_indefinite
 
-    def fit(self, X: RowsLike, y: ArrayLike) -> Self:
+    @takes_parts
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Search for the hyper-parameters and approximate the posterior.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
-            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        X : array-like or sparse matrix of shape (n, d), Blocks or a collection of Dask
+            For ``kernel="precomputed"``, the kernel matrix, (n, n). Blocks, which have labels of their own, are read
+            once for each step to the mode, and hyper-parameters are learnt on a sample of their rows. Partitions of
+            Dask are read as blocks, on this machine. Both need ``approximation="nystroem"`` and, for more than two
+            classes, ``multi_class="multinomial"``.
         y : array-like of shape (n,)
             Labels.
 
@@ -256,10 +262,13 @@ class GaussianProcessClassifier(BinaryParts):
         """
         start_time = time.perf_counter()
         self._check_parameters()
+        in_parts = PartRows.of(self, X, y)
+        if in_parts is not None:
+            X, y = in_parts.training()[0], in_parts.y
         X = self._check_X(X, reset=True)
-        y = check_labels(type(self).__name__, y, X.shape[0])
+        y = check_labels(type(self).__name__, y, X.shape[0] if in_parts is None else in_parts.blocks.n)
         classes, codes = encoded(type(self).__name__, y)
-        self._check_classes(classes)
+        self._check_classes(classes, in_parts is not None)
         start = self._last_state(X.shape[0], len(classes))
         self._fit_kernel(X, intercept=False)
         log_prior = bind_priors(self.priors, () if self.kernel_ is None else self.kernel_.parameters)
@@ -272,10 +281,13 @@ class GaussianProcessClassifier(BinaryParts):
         else:
             convex = judge_covariance(self, inputs, X.dtype, given)
             self.X_train_ = X.copy() if self.copy_X_train else X
-        forget(self, "_landmark_factors", "landmark_indices_", "_factor", "_state", "W_sr_", "pi_", "dual_coef_")
+        of_some_fits = ("_landmark_factors", "landmark_indices_", "_factor", "_state", "W_sr_", "pi_", "dual_coef_")
+        forget(self, *of_some_fits, "search_rows_")
         with memory.track() as account:
             if len(classes) > 2 and self.multi_class != "multinomial":
                 self._fit_parts(X)
+            elif in_parts is not None:
+                ClassPartsFit(self, X, codes[in_parts.positions], log_prior, in_parts.blocks, codes).run()
             elif self.is_on_landmarks:
                 ClassLandmarkFit(self, X, codes, log_prior).run()
             else:
@@ -299,7 +311,12 @@ class GaussianProcessClassifier(BinaryParts):
         require_whole(self, "max_iter_predict", "a whole number of steps, at least 1")
         require_landmarks(self)
 
-    def _check_classes(self, classes: np.ndarray) -> None:
+    def _check_classes(self, classes: np.ndarray, in_parts: bool) -> None:
+        if len(classes) > 2 and in_parts and self.multi_class != "multinomial":
+            raise ParameterError(
+                f"multi_class={self.multi_class!r} fits classifiers of two to rows in memory, and these come in parts, "
+                f'with {len(classes)} classes; pass multi_class="multinomial", or arrays.'
+            )
         if len(classes) > 2 and self.approximation == "ep" and self.multi_class == "multinomial":
             raise ParameterError(
                 f'approximation="ep" is for two classes, and y has {len(classes)}; pass multi_class="one_vs_rest" or '

@@ -18,6 +18,7 @@ from mercer.estimators.gaussian.latent import LatentValues
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import PROCESS
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, without_noise
+from mercer.estimators.shared.in_parts import in_parts
 from mercer.estimators.shared.labels import winners
 from mercer.estimators.shared.statements import FitRows, FittedKernel, outputs, theta_fits
 from mercer.kernels import Kernel
@@ -157,6 +158,7 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
             "pi_": Floats(_of_classes),
             "_landmark_factors": Is(InducingFactors),
             "landmark_indices_": Maybe(Whole("n", distinct=True)),
+            "search_rows_": Count(least=1),
         },
         {
             "multi_class": Word(("multinomial", "one_vs_rest", "one_vs_one")),
@@ -191,13 +193,14 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
             posterior = InducingLatent(weights, self._landmark_factors)
         return LatentValues(posterior, self._expansion, self.kernel_, self.X_train_, self.approximation)
 
+    @in_parts
     def predict_proba(self, X: RowsLike, diagonal: ArrayLike | None = None) -> Matrix:
         """Probabilities of the classes, (m, n_classes), averaged over the posterior; each row sums to one.
 
         Parameters
         ----------
         X, diagonal
-            As for :meth:`latent_mean_and_variance`.
+            As for :meth:`latent_mean_and_variance`; also Blocks or a collection of Dask.
 
         Raises
         ------
@@ -215,6 +218,7 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
         against_rest = np.maximum(np.stack(each, axis=1), np.finfo(np.float64).tiny)
         return np.asarray(against_rest / against_rest.sum(axis=1, keepdims=True))
 
+    @in_parts
     def decision_function(self, X: RowsLike, diagonal: ArrayLike | None = None) -> Matrix:
         """Log odds of ``classes_[1]``, (m,), or for several classes the logs of their probabilities, (m, n_classes).
 
@@ -231,6 +235,7 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
         each = [part.decision_function(rows, diagonal) for part, rows in self._part_rows(X)]
         return votes(np.stack(each, axis=1), self.n_classes_)
 
+    @in_parts
     def predict(self, X: RowsLike, diagonal: ArrayLike | None = None) -> np.ndarray:
         """The most probable class of each row, (m,); with two classes by the mean of the latent values alone.
 

@@ -213,9 +213,9 @@ def in_parts(method: Callable[..., Any]) -> Callable[..., Any]:
     """Let a method that predicts for rows take blocks, whose answers are joined, and collections of Dask."""
 
     @functools.wraps(method)
-    def predict(self: Any, X: Any) -> Any:
+    def predict(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
         if isinstance(X, Blocks):
-            return np.concatenate([method(self, named(block.X, X.columns)) for block in X])
-        return predicted(method, self, X) if is_dask(X) else method(self, X)
+            return np.concatenate([method(self, named(block.X, X.columns), *arguments, **options) for block in X])
+        return predicted(method, self, X) if is_dask(X) else method(self, X, *arguments, **options)
 
     return answers_parts(predict)

@@ -76,6 +76,12 @@ class InducingEvidence:
         """The same with a start of its own, as each ascent of a search needs it."""
         return InducingEvidence(self.problem, max_iter=self.max_iter, n_jobs=self.n_jobs)
 
+    def of(self, problem: InducingClassification) -> InducingEvidence:
+        """That of other rows with the same landmarks, which starts where this one has ended."""
+        other = InducingEvidence(problem, max_iter=self.max_iter, n_jobs=self.n_jobs)
+        other._start = self._start
+        return other
+
     def solve(self, theta: Vector) -> Solution[InducingMode, Matrix]:
         """The mode at ``theta``.
 
