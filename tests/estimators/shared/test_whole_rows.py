@@ -17,6 +17,7 @@ ROWS = np.random.default_rng(0).normal(size=(40, 2))
 LABELS = (ROWS[:, 0] > 0).astype(int)
 # Those that are fitted to blocks, but not without an approximation.
 _IN_PARTS = (
+    "GaussianProcessClassifier",
     "GaussianProcessRegressor",
     "KernelRidge",
     "KernelLogisticRegression",
