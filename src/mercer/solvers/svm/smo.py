@@ -206,12 +206,13 @@ class _Solver:
 
     def solve(self, point: Iterate, tol: float) -> None:
         """Solve until the violation is at most ``tol``, the steps are used up, or rounding stops it."""
-        self.is_beyond_rounding = self.convex and gradient_rounding(squares_of(self.gram, self.once), point) > tol
-        if self.is_beyond_rounding:
-            self.limit = min(self.rules.limit, point.steps + _BEYOND * len(point.beta))
         if len(point.beta) <= EXACT:
             self._small(point, tol)
         else:
+            rounding = gradient_rounding(squares_of(self.gram, self.once), point) if self.convex else 0.0
+            self.is_beyond_rounding = rounding > tol
+            if self.is_beyond_rounding:
+                self.limit = min(self.rules.limit, point.steps + _BEYOND * len(point.beta))
             self._large(point, tol)
 
     def _small(self, point: Iterate, tol: float) -> None:
