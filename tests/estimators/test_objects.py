@@ -53,6 +53,7 @@ LEARNERS = sorted(
     for name in mercer.__all__
     if hasattr(getattr(mercer, name), "fit")
     and not name.endswith("SearchCV")
+    and not name.startswith("Conformal")
     and "kernel" in getattr(mercer, name)().get_params()
 )
 

@@ -17,8 +17,10 @@ from mercer.data.statements import Count, Is, Labels
 from mercer.estimators.shared.cross_fit import CrossFitClasses
 from mercer.estimators.shared.intervals import PredictionSets
 from mercer.estimators.shared.splits import checked_rows_and_targets, splits_of
+from mercer.estimators.shared.whole_rows import refuse_parts
 
 
+@refuse_parts
 class ConformalClassifier(ClassifierMixin, BaseEstimator):
     r"""A classifier with sets that contain the class of a new row, whatever the distribution is, and probabilities.
 

@@ -16,8 +16,10 @@ from mercer.data.statements import Count, Is, Labels
 from mercer.estimators.shared.cross_fit import CrossFitNumbers
 from mercer.estimators.shared.intervals import Intervals
 from mercer.estimators.shared.splits import checked_rows_and_targets, splits_of
+from mercer.estimators.shared.whole_rows import refuse_parts
 
 
+@refuse_parts
 class ConformalRegressor(RegressorMixin, BaseEstimator):
     r"""A regressor with intervals that contain new targets, whatever the distribution is: CV+ or split conformal.
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mercer import config
+from mercer import KernelRidge, config
 from mercer._errors import DataError, IndefiniteKernelError, ParameterError
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF, Linear, Spectrum
@@ -66,6 +66,20 @@ def test_equals_the_normal_equations(n, m, alphas):
     np.testing.assert_allclose(
         parts(stated)[0] @ solution.value, features @ gamma, atol=1e-4 * np.abs(stated.rows.targets).max()
     )
+
+
+@pytest.mark.parametrize(("seed", "n", "m", "width", "alpha"), [(0, 500, 160, 1.0, 0.1), (58, 532, 108, 0.6, 0.14)])
+def test_landmarks_that_are_nearly_equal_for_the_kernel(seed, n, m, width, alpha):
+    # Whitened, entries in float32 are far from those of the problem.
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (n, 2 if seed == 0 else 1))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=n)
+    options = {"kernel": RBF(width), "alpha": alpha}
+    exact = KernelRidge(**options).fit(X, y)
+    model = KernelRidge(approximation="nystroem", n_landmarks=m, random_state=0, **options).fit(X, y)
+    assert model.certificate_.status is Status.converged
+    assert model.certificate_.iterations < 60
+    assert model.certificate_.primal < exact.certificate_.primal * (1 + 1e-4)
 
 
 def test_with_all_rows_as_landmarks_it_is_the_exact_solution():

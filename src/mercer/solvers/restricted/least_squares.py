@@ -28,6 +28,10 @@ _FALL = 2.0
 _SINGLE, _SINGLE_FALL = 1e-6, 1e-2
 # Directions are kept while the true residual is at most this many times what the steps made of it.
 _ASTRAY = 1.5
+# An objective that seems to be below zero by this share of its first value is not that of the problem.
+_BELOW = 1e-3
+# After so many steps in float32 that have not lowered the gap to the share that they should, float64 goes on.
+_SOON = 20
 # Residuals of conjugate gradients rise now and then, but where the bound of the gap is this many times what it was,
 # rounding has the better of them.
 _LOST = 1e4
@@ -305,6 +309,10 @@ class RestrictedCG:
             if run.single is not None:
                 aim = np.maximum(aim, _SINGLE * best.gap)
             if (gap <= aim).all() or not gap.sum() < _LOST * best.gap.sum():
+                return
+            # Next to equal landmarks, products in float32 are those of no sum of squares, which would not be negative.
+            late = search.steps - done >= _SOON and not gap.sum() < _SINGLE_FALL * best.gap.sum()
+            if run.single is not None and (late or not (objective >= -_BELOW * run.start.objective).all()):
                 return
 
 
