@@ -187,9 +187,10 @@ class WeightedTerms(KernelEstimator, ABC):
         if result is not None and certificate.convex:
             certificate = replace(certificate, dual=min(result.lower, certificate.dual))
             tol = max(float(self.tol), _LEAST_GAP)
-            if certificate.status is Status.converged and certificate.relative_gap > _FAR * tol:
-                most = result.iterations >= LevelMethod.max_iter
-                certificate = replace(certificate, status=Status.iteration_limit if most else Status.stalled)
+            if certificate.relative_gap > _FAR * tol:
+                if certificate.status is Status.converged:
+                    most = result.iterations >= LevelMethod.max_iter
+                    certificate = replace(certificate, status=Status.iteration_limit if most else Status.stalled)
                 self.fit_status_ = 1
                 if result.relative_gap <= tol:
                     warn_user(
