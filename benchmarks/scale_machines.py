@@ -14,7 +14,7 @@ from svm_growth import fit_apart
 _ROWS, _SECONDS, _BYTES = 1_000_000, 200.0, 8 * 2**30
 _SPREAD, _PARTITIONS, _LANDMARKS = 400_000, 8, 1000
 # Half of the digits of the tolerance are those of the coefficients, less what their condition takes.
-_WITHIN, _ALIKE, _TOL = 1.25, 1e-10, 1e-16
+_WITHIN, _ALIKE, _TOL = 1.25, 1e-10, 1e-20
 
 
 def svc() -> list[Row]:
