@@ -2,6 +2,7 @@
 
 from mercer import certification as certification
 from mercer import comparison as comparison
+from mercer import explain as explain
 from mercer import extend as extend
 from mercer import gram as gram
 from mercer import kernels as kernels

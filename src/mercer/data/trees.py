@@ -77,7 +77,7 @@ class Trees(Objects):
 
     @staticmethod
     def read(item: Any) -> str:
-        return _text(*(_parsed(str(item)) if isinstance(item, str) else _walked(item)))
+        return bracketed(*(read_nodes(str(item)) if isinstance(item, str) else _walked(item)))
 
     @staticmethod
     def fingerprint(item: Any) -> bytes:
@@ -94,7 +94,7 @@ class Trees(Objects):
         parents: list[int] = []
         hashes: dict[str, int] = {}
         for item in self:
-            names, above = _parsed(item)
+            names, above = read_nodes(item)
             labels.extend([hashes[name] if name in hashes else _hash(name, hashes) for name in names])
             parents.extend(above)
             starts.append(len(labels))
@@ -112,8 +112,12 @@ def _hash(label: str, hashes: dict[str, int]) -> int:
     return hashes[label]
 
 
-def _text(labels: list[str], parents: list[int]) -> str:
-    """The one text of a tree from its nodes, each before its children."""
+def bracketed(labels: list[str], parents: list[int]) -> str:
+    """Return the one text of a tree from its nodes, each before its children.
+
+    >>> bracketed(["N", "dog"], [-1, 0])
+    '(N dog)'
+    """
     if _SPECIAL.search("".join(labels)) or "" in labels:
         labels = [_SPECIAL.sub(r"\\\g<0>", label) if label else r"\e" for label in labels]
     parts: list[str] = []
@@ -133,8 +137,19 @@ def _text(labels: list[str], parents: list[int]) -> str:
     return "".join(parts)[1:]
 
 
-def _parsed(text: str) -> tuple[list[str], list[int]]:
-    """Labels and parents of the nodes of bracketed text, each before its children."""
+def read_nodes(text: str) -> tuple[list[str], list[int]]:
+    """Return labels and parents of the nodes of bracketed text, each before its children.
+
+    Raises
+    ------
+    DataError
+        If the text is not a tree.
+
+    Examples
+    --------
+    >>> read_nodes("(S (N dog) run)")
+    (['S', 'N', 'dog', 'run'], [-1, 0, 1, 0])
+    """
     labels: list[str] = []
     parents: list[int] = []
     above: list[int] = []

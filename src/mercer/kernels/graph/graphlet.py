@@ -208,8 +208,12 @@ def _bit(i: int, j: int) -> int:
 
 
 @functools.cache
-def _matrices(size: int) -> NDArray[np.int64]:
-    """An adjacency matrix of each graphlet, (graphlets, size, size)."""
+def graphlets(size: int) -> NDArray[np.int64]:
+    """Return an adjacency matrix of each graphlet, (graphlets, size, size), in the order of the kernel's features.
+
+    >>> graphlets(3).sum(axis=(1, 2)).tolist()
+    [0, 2, 4, 6]
+    """
     classes, total = _classes(size)
     _, codes = np.unique(classes, return_index=True)
     A = np.zeros((total, size, size), np.int64)
@@ -220,14 +224,14 @@ def _matrices(size: int) -> NDArray[np.int64]:
 
 def _connectivity(size: int) -> NDArray[np.bool_]:
     """Which graphlets are connected."""
-    reached = np.linalg.matrix_power(_matrices(size) + np.eye(size, dtype=np.int64), size - 1)
+    reached = np.linalg.matrix_power(graphlets(size) + np.eye(size, dtype=np.int64), size - 1)
     return np.asarray((reached > 0).all(axis=(1, 2)))
 
 
 @functools.cache
 def _shapes(size: int) -> NDArray[np.float64]:
     """Of each graphlet: edges, pairs of edges without a common end, sets of three nodes with two edges, with three."""
-    A = _matrices(size)
+    A = graphlets(size)
     edges, degrees = A.sum(axis=(1, 2)) / 2, A.sum(axis=1)
     triples = [A[:, i, j] + A[:, j, k] + A[:, i, k] for i, j, k in itertools.combinations(range(size), 3)]
     two, three = (np.sum([triple == count for triple in triples], axis=0) for count in (2, 3))
