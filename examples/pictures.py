@@ -15,6 +15,7 @@ from mercer import (
     SVC,
     SVR,
     GaussianProcessRegressor,
+    Graph,
     GridSearchCV,
     KernelKMeans,
     KernelOrdinalRegression,
@@ -27,7 +28,7 @@ from mercer import (
     ridge_path,
     svm_path,
 )
-from mercer.kernels import RBF, Sigmoid
+from mercer.kernels import RBF, BlendedSpectrum, Sigmoid, SubsetTree, WeisfeilerLehman
 
 
 def rings(n: int = 150) -> tuple[Any, Any]:
@@ -202,6 +203,50 @@ def alignment() -> Any:
     return plotting.AlignmentDisplay.from_series(np.sin(9 * time), np.sin(9 * time**1.6))
 
 
+def parts_of_a_text() -> Any:
+    texts = [
+        "win a free prize now, call this number",
+        "free entry: text WIN to claim cash",
+        "claim your prize today, it is free",
+        "see you at lunch, i am at home now",
+        "call me when you are home",
+        "thank you for lunch today",
+    ]
+    model = SVC(kernel=BlendedSpectrum(4).normalized()).fit(texts, ["spam"] * 3 + ["mail"] * 3)
+    return plotting.ContributionsDisplay.from_estimator(model, "are you free for lunch today? claim the prize at home")
+
+
+def parts_of_a_tree() -> Any:
+    trees = [
+        "(S (NP I) (VP (V see) (NP (D a) (N dog))))",
+        "(S (NP you) (VP (V see) (NP (D the) (N cat))))",
+        "(S (VP (V see)) (NP (D the) (N dog)))",
+        "(S (VP (V run)) (NP (N dogs)))",
+    ]
+    model = SVC(kernel=SubsetTree(0.5)).fit(trees, ["statement", "statement", "order", "order"])
+    return plotting.ContributionsDisplay.from_estimator(model, "(S (NP I) (VP (V run) (NP (D the) (N dog))))")
+
+
+def parts_of_a_graph() -> Any:
+    ring = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0)]
+    graphs = [
+        Graph(ring, list("CCCCCC")),
+        Graph([*ring, (0, 6)], list("CCCCCCC")),
+        Graph([*ring, (0, 6), (6, 7), (6, 8)], list("CCCCCCNOO")),
+        Graph([*ring, (3, 6), (6, 7), (6, 8), (0, 9)], list("CCCCCCNOOC")),
+    ]
+    model = SVC(kernel=WeisfeilerLehman(2), C=10.0).fit(graphs, ["harmless", "harmless", "mutagen", "mutagen"])
+    row = Graph([*ring, (1, 6), (6, 7), (6, 8), (4, 9), (9, 10)], list("CCCCCCNOOCO"))
+    return plotting.ContributionsDisplay.from_estimator(model, row, output="mutagen")
+
+
+def parts_of_columns() -> Any:
+    X = np.random.default_rng(4).normal(size=(120, 4))
+    y = np.sin(X[:, 0]) + 0.4 * X[:, 1]
+    model = SVR(kernel=RBF(2.0), C=10.0).fit(X, y)
+    return plotting.ContributionsDisplay.from_estimator(model, X[0])
+
+
 PICTURES: tuple[Callable[[], Any], ...] = (
     convergence,
     convergence_of_descent,
@@ -229,6 +274,10 @@ PICTURES: tuple[Callable[[], Any], ...] = (
     ordinal,
     relevance,
     alignment,
+    parts_of_a_text,
+    parts_of_a_tree,
+    parts_of_a_graph,
+    parts_of_columns,
 )
 
 

@@ -10,6 +10,7 @@ from mercer.plotting.boundary import BoundaryDisplay
 from mercer.plotting.clusters import ClustersDisplay
 from mercer.plotting.components import ComponentsDisplay
 from mercer.plotting.convergence import ConvergenceDisplay
+from mercer.plotting.contributions import ContributionsDisplay
 from mercer.plotting.gram import GramDisplay
 from mercer.plotting.losses import LossDisplay
 from mercer.plotting.margins import MarginsDisplay
@@ -27,6 +28,7 @@ __all__ = [
     "ClustersDisplay",
     "ComponentsDisplay",
     "ConvergenceDisplay",
+    "ContributionsDisplay",
     "EigenfunctionsDisplay",
     "GramDisplay",
     "LossDisplay",
