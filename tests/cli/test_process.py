@@ -33,11 +33,13 @@ def test_help_loads_no_numerical_package():
     )
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (process.returncode, process.stderr) == (0, "")
-    for words in ("fit", "predict", "evaluate", "inspect", "samples", "--kernel", "--impute"):
+    for words in ("fit", "predict", "evaluate", "explain", "inspect", "samples", "--kernel", "--impute"):
         assert words in process.stdout
 
 
-@pytest.mark.parametrize("command", ["fit", "tune", "predict", "evaluate", "inspect", "plot", "report", "samples"])
+@pytest.mark.parametrize(
+    "command", ["fit", "tune", "predict", "evaluate", "explain", "inspect", "plot", "report", "samples"]
+)
 def test_every_command_shows_examples(capsys, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "120")
     assert main([command, "--help"]) == 0

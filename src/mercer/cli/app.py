@@ -29,8 +29,16 @@ from mercer.cli.arguments import (
     use_options,
     with_options,
 )
-from mercer.cli.checks import PLOTS, check_fit, check_plot, check_report, check_use
-from mercer.cli.options import STANDARD, FitOptions, PlotOptions, ReportOptions, UseOptions, parse_seconds
+from mercer.cli.checks import PLOTS, check_explain, check_fit, check_plot, check_report, check_use
+from mercer.cli.options import (
+    STANDARD,
+    ExplainOptions,
+    FitOptions,
+    PlotOptions,
+    ReportOptions,
+    UseOptions,
+    parse_seconds,
+)
 from mercer.cli.outcome import ending
 from mercer.cli.show import Printer
 from mercer.persistence.lead import check_begins
@@ -283,6 +291,53 @@ def evaluate(options: UseOptions) -> None:
     """Score a model on a table that also contains the target."""
     _begin_use(options)
     _work("use").evaluate(options)
+
+
+@app.command(
+    epilog=_examples(
+        "mercer explain spam.mercer messages.csv --row 17",
+        "mercer explain spam.mercer messages.csv --row 17 --top 50 --out parts.csv",
+        "mercer explain iris.mercer sample:iris --row 60 --class versicolor,virginica",
+        "mercer explain houses.mercer new.csv --row 3 --by rows",
+    )
+)
+@with_options(use_options, before="drop")
+def explain(
+    common: UseOptions,
+    row: Annotated[int, typer.Option(metavar="N", help="Which row of DATA; the first is 1.")],
+    label: Annotated[
+        str | None,
+        typer.Option(
+            "--class",
+            metavar="LABEL",
+            show_default=False,
+            help="Of classes, the one whose value is explained, or a pair of them for svc, as in spam,mail; by default "
+            "the predicted one.",
+        ),
+    ] = None,
+    by: Annotated[str, typer.Option(metavar="parts|rows", help="Parts of the row, or rows of the fit.")] = "parts",
+    top: Annotated[int, typer.Option(metavar="N", help="Parts that are printed, the largest first.")] = 20,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Write all parts to a .csv, .tsv, .parquet or .json file.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Show what each part of a row contributes to the decision of a model.
+
+    Of text, trees and graphs, parts are substrings, subtrees and neighbourhoods of nodes; of numbers, columns. For
+    kernels that count parts, and sums of kernels, the contributions and the intercept sum to the decision value. For
+    other kernels a contribution is what the decision value loses if the part is left out.
+    """
+    options = ExplainOptions(**{**vars(common), "out": out}, row=row, label=label, by=by, top=top)
+    check_explain(options)
+    Printer(options.quiet, options.json).begin(f"Reading the model {options.model} and the rows of {options.data} ...")
+    _work("explain").explain(options)
 
 
 def _begin_use(options: UseOptions) -> None:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mercer._errors import ParameterError
 from mercer._registered import MODELS
 from mercer.cli.files import check_output
-from mercer.cli.options import STANDARD, FitOptions, PlotOptions, ReportOptions, UseOptions, parse_settings
+from mercer.cli.options import (
+    STANDARD,
+    ExplainOptions,
+    FitOptions,
+    PlotOptions,
+    ReportOptions,
+    UseOptions,
+    parse_settings,
+)
 from mercer.data.sources import check_source
 from mercer.data.words import check_choices, check_task, closest_names
 from mercer.engine.settings import parse_bytes, resolve_jobs
@@ -17,6 +26,8 @@ from mercer.persistence.lead import check_begins
 
 PREDICTIONS = (".csv", ".tsv", ".parquet")
 """The formats in which predictions are written."""
+EXPLANATIONS = (*PREDICTIONS, ".json")
+"""The formats in which contributions of parts are written."""
 
 PICTURES = (".svg", ".png", ".pdf")
 """The formats in which pictures are written."""
@@ -255,6 +266,31 @@ def check_plot(options: PlotOptions) -> None:
     if is_several(options.data):
         raise ParameterError(f"{options.data} is a pattern of files, and a picture is of one; name the one to draw.")
     check_source(options.data)
+
+
+def check_explain(options: ExplainOptions) -> None:
+    """Raise an error if the options of ``mercer explain`` are wrong for any files.
+
+    Raises
+    ------
+    ParameterError, DataError, ModelFileError
+        If they are wrong; the message says what to do instead.
+    """
+    for name, value in (("row", options.row), ("top", options.top)):
+        if value < 1:
+            raise ParameterError(f"--{name} must be a whole number of at least 1, but is {value}.")
+    if options.by not in ("parts", "rows"):
+        raise ParameterError(f"--by must be parts or rows, but is {options.by!r}.")
+    if is_several(options.data):
+        raise ParameterError(f"{options.data} is a pattern; name the one file that holds the row.")
+    if options.out is not None and options.out.suffix.lower() not in EXPLANATIONS:
+        raise ParameterError(
+            f"--out {options.out}: contributions are written as {', '.join(EXPLANATIONS)}; name such a file."
+        )
+    # What follows asks for a file of predictions.
+    if options.out is not None:
+        check_output(options.out, [options.data, options.model])
+    check_use(replace(options, out=None))
 
 
 def default_output(data: str) -> Path:

@@ -164,6 +164,16 @@ class PlotOptions:
     json: bool = False
 
 
+@dataclass(frozen=True)
+class ExplainOptions(UseOptions):
+    """The options of ``mercer explain``; ``row`` is counted from 1, and ``label`` is a class or a pair ``a,b``."""
+
+    row: int = 1
+    label: str | None = None
+    by: str = "parts"
+    top: int = 20
+
+
 def roles_of_columns(**columns: list[str] | None) -> dict[str, str]:
     """Return ``text=["message"]`` as ``{"message": "text"}``, for every role that an option names.
 

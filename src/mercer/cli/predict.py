@@ -40,7 +40,7 @@ _WRITERS: dict[str, Callable[[Any, Path], None]] = {
 def predict(options: UseOptions) -> None:
     """Predict for every row of one or more tables; write or print the predictions."""
     printer = Printer(options.quiet, options.json)
-    writer = _writer(options.out)
+    writer = writer_of(options.out)
     model = load_model(options.model)
     check_answers(options, model)
     with config(memory=options.memory, n_jobs=options.n_jobs), ExitStack() as stack:
@@ -152,8 +152,11 @@ def _result(options: UseOptions, model: TableModel, rows: int, frame: Any = None
     }
 
 
-def _writer(out: Path | None) -> Callable[[Any, Path], None]:
-    """Looked up before anything is read, since a long job must not end in a file that cannot be written."""
+def writer_of(out: Path | None) -> Callable[[Any, Path], None]:
+    """Return what writes a table to a file.
+
+    It is looked up before anything is read, since a long job must not end in a file that cannot be written.
+    """
     suffix = ".csv" if out is None else out.suffix.lower()
     if suffix == ".parquet":
         optional("pyarrow", f"writing {out}")

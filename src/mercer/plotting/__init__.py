@@ -9,8 +9,8 @@ from mercer.plotting.alignment import AlignmentDisplay
 from mercer.plotting.boundary import BoundaryDisplay
 from mercer.plotting.clusters import ClustersDisplay
 from mercer.plotting.components import ComponentsDisplay
-from mercer.plotting.convergence import ConvergenceDisplay
 from mercer.plotting.contributions import ContributionsDisplay
+from mercer.plotting.convergence import ConvergenceDisplay
 from mercer.plotting.gram import GramDisplay
 from mercer.plotting.losses import LossDisplay
 from mercer.plotting.margins import MarginsDisplay
@@ -27,8 +27,8 @@ __all__ = [
     "BoundaryDisplay",
     "ClustersDisplay",
     "ComponentsDisplay",
-    "ConvergenceDisplay",
     "ContributionsDisplay",
+    "ConvergenceDisplay",
     "EigenfunctionsDisplay",
     "GramDisplay",
     "LossDisplay",

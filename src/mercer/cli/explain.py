@@ -1,0 +1,119 @@
+"""``mercer explain``: what each part of a row contributes to the decision of a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from mercer._errors import DataError, ParameterError
+from mercer.cli.files import write_atomically
+from mercer.cli.options import ExplainOptions
+from mercer.cli.predict import writer_of
+from mercer.cli.show import Printer
+from mercer.cli.use import columns_of, load_model, read_rows
+from mercer.data.words import counted, listing
+from mercer.engine.settings import config
+from mercer.estimators.table import TableModel
+from mercer.explain import Contributions, contributions
+from mercer.explain.result import runs_of
+
+
+def explain(options: ExplainOptions) -> None:
+    """Explain one row of a table; print the largest contributions, and write all of them where a file is named."""
+    printer = Printer(options.quiet, options.json)
+    as_json = options.out is not None and options.out.suffix.lower() == ".json"
+    writer = None if as_json else writer_of(options.out)
+    model = load_model(options.model)
+    with config(memory=options.memory, n_jobs=options.n_jobs):
+        table = read_rows(options, model)
+        columns = columns_of(table, model)
+        n = columns.shape[0]
+        if options.row > n:
+            raise DataError(
+                f"--row {options.row}: {table.source} has {counted(n, 'row')}; choose a number from 1 to {n}."
+            )
+        one = slice(options.row - 1, options.row)
+        row = columns.iloc[one] if hasattr(columns, "iloc") else columns[one]
+        with printer.progress("explain"):
+            found = contributions(
+                model, row, output=_output(options, model), by="rows" if options.by == "rows" else "parts"
+            )
+    result = _result(options, model, found)
+    if options.out is not None:
+        if writer is None:
+            write_atomically(options.out, lambda draft: _write_json(result, draft))
+        else:
+            keep = writer
+            write_atomically(options.out, lambda draft: keep(found.frame(), draft))
+    printer.object(result)
+    _print(printer, options, model, found, table.locate(options.row - 1))
+
+
+def _output(options: ExplainOptions, model: TableModel) -> Any:
+    """The class of the text of an option, or a pair of them."""
+    if options.label is None:
+        return None
+    if model.report_["task"] == "regression":
+        raise ParameterError(f"--class is for models of classes, and {options.model} predicts numbers; leave it out.")
+    known = {str(label): label for label in model.classes_.tolist()}
+    if options.label in known:
+        return known[options.label]
+    # A label may hold a comma itself.
+    for one in known:
+        other = options.label.removeprefix(f"{one},")
+        if other != options.label and other in known:
+            return known[one], known[other]
+    pair = ",".join([*known][:2])
+    raise ParameterError(
+        f"--class {options.label}: the classes are {listing(known)}; name one, or a pair such as {pair}."
+    )
+
+
+def _result(options: ExplainOptions, model: TableModel, found: Contributions) -> dict[str, Any]:
+    return {
+        "model": str(options.model),
+        "data": options.data,
+        "row": options.row,
+        "target": model.target,
+        "output": found.output or None,
+        "decision": found.decision,
+        "intercept": found.intercept,
+        "sum": found.sum,
+        "method": found.method,
+        "parts": [
+            {**part._asdict(), "places": list(part.places), "value": float(value)}
+            for part, value in zip(found.parts, found.values, strict=True)
+        ],
+    }
+
+
+def _write_json(result: dict[str, Any], draft: Path) -> None:
+    draft.write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def _print(printer: Printer, options: ExplainOptions, model: TableModel, found: Contributions, place: str) -> None:
+    shown = found.top(options.top)
+    several = any(part.term for part in found.parts)
+    rows = [
+        [f"{found.values[i]:+.4g}", found.parts[i].label, runs_of(found.parts[i].places)]
+        + ([found.parts[i].term] if several else [])
+        for i in shown
+    ]
+    empty = [""] * (1 + several)
+    hidden = len(found.parts) - len(shown)
+    if hidden:
+        rest = sum(float(value) for value in found.values) - sum(float(found.values[i]) for i in shown)
+        rows.append([f"{rest:+.4g}", f"({hidden} other parts)", *empty])
+    rows.append([f"{found.intercept:+.4g}", "(intercept)", *empty])
+    if found.method == "exact":
+        rows.append([f"{found.sum:+.4g}", "(sum)", *empty])
+    about = f", {found.output}" if found.output else ""
+    title = f"{model.target} of {place}{about}: decision value {found.decision:.6g}"
+    printer.listed(title, ["value", "part", "places", *(["term"] if several else [])], rows)
+    if found.method == "exact":
+        printer.say("The contributions and the intercept sum to the decision value.", "dim")
+    else:
+        printer.say("A contribution is what the value loses without the part; they need not sum to it.", "dim")
+    if options.out is not None:
+        printer.say(f"Wrote {counted(len(found.parts), 'part')} to {options.out}.", "bold green")

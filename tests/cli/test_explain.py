@@ -1,0 +1,164 @@
+"""``mercer explain``: the parts of a row on the command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mercer
+from cli_output import messages
+from mercer.cli import main
+
+ROWS = """message,label
+win a free prize now,spam
+"free entry, win cash",spam
+claim your prize today,spam
+see you at lunch,mail
+call me when home,mail
+at home all day,mail
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / "sms.csv").write_text(ROWS, encoding="utf-8")
+
+
+def run(capsys: Any, *arguments: Any) -> tuple[int, str, str]:
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The file of a model of these rows, which is fitted once."""
+    folder = tmp_path_factory.mktemp("fitted")
+    (folder / "sms.csv").write_text(ROWS, encoding="utf-8")
+    options = ["-t", "label", "--text", "message", "--model", "svc", "--test-size", "0", "-q"]
+    assert main(["fit", str(folder / "sms.csv"), *options, "-o", str(folder / "sms.mercer")]) == 0
+    return (folder / "sms.mercer").read_bytes()
+
+
+@pytest.fixture
+def spam(fitted: bytes) -> str:
+    Path("sms.mercer").write_bytes(fitted)
+    return "sms.mercer"
+
+
+@pytest.fixture
+def iris(capsys: Any) -> str:
+    assert run(capsys, "fit", "sample:iris", "--model", "svc", "-q", "-o", "iris.mercer")[0] == 0
+    return "iris.mercer"
+
+
+def explained(capsys: Any, *arguments: Any) -> dict[str, Any]:
+    code, out, err = run(capsys, "explain", *arguments, "--json")
+    assert (code, err) == (0, "")
+    result: dict[str, Any] = json.loads(out)
+    return result
+
+
+def test_it_prints_parts_with_values_the_intercept_and_the_sum(capsys: Any, spam: str) -> None:
+    code, out, err = run(capsys, "explain", spam, "sms.csv", "--row", 3, "--top", 4)
+    assert code == 0 and err.startswith("Reading the model sms.mercer")
+    words = ("label of line 4, spam against mail", "value", "part", "places", "(intercept)", "(sum)", "other parts")
+    for word in words:
+        assert word in " ".join(out.split())
+    assert "sum to the decision value" in out
+
+
+def test_json_has_all_parts_and_they_sum_to_the_decision_value(capsys: Any, spam: str) -> None:
+    result = explained(capsys, spam, "sms.csv", "--row", 2)
+    model = mercer.load(spam)
+    value = model.estimator_.decision_function(model.encoder_.transform(pd.read_csv("sms.csv")[["message"]]))[1]
+    total = sum(part["value"] for part in result["parts"]) + result["intercept"]
+    assert result["method"] == "exact" and result["output"] == "spam against mail" and result["row"] == 2
+    assert [total, result["decision"], result["sum"]] == pytest.approx([value] * 3)
+    part = next(part for part in result["parts"] if part["name"] == "fre")
+    assert part["places"] == [0, 1, 2] and part["kind"] == "substring"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".json"])
+def test_all_parts_are_written(capsys: Any, spam: str, suffix: str) -> None:
+    whole = explained(capsys, spam, "sms.csv", "--row", 1)
+    code, out, _ = run(capsys, "explain", spam, "sms.csv", "--row", 1, "--top", 2, "--out", f"parts{suffix}")
+    assert code == 0 and f"Wrote {len(whole['parts'])} parts to parts{suffix}." in out
+    path = Path(f"parts{suffix}")
+    if suffix == ".json":
+        assert json.loads(path.read_text(encoding="utf-8")) == whole
+        return
+    if suffix == ".parquet":
+        values = pd.read_parquet(path)["value"].tolist()
+    else:
+        with path.open(encoding="utf-8", newline="") as file:
+            values = [float(row["value"]) for row in csv.DictReader(file, delimiter="," if suffix == ".csv" else "\t")]
+    np.testing.assert_allclose(values, [part["value"] for part in whole["parts"]])
+
+
+def test_a_class_and_a_pair(capsys: Any, spam: str, iris: str) -> None:
+    mail, other = (explained(capsys, spam, "sms.csv", "--row", 1, *more) for more in (["--class", "mail"], []))
+    assert mail["decision"] == -other["decision"] and mail["output"] == "mail against spam"
+    pair = explained(capsys, iris, "sample:iris", "--row", 60, "--class", "setosa,virginica")
+    assert pair["output"] == "setosa against virginica" and pair["method"] == "left out"
+    assert pair["parts"][0]["name"] == "sepal length (cm)"
+
+
+def test_rows_of_the_fit(capsys: Any, spam: str) -> None:
+    result = explained(capsys, spam, "sms.csv", "--row", 1, "--by", "rows")
+    assert {part["kind"] for part in result["parts"]} == {"training row"}
+    assert result["sum"] == pytest.approx(result["decision"])
+
+
+def test_numbers_are_explained_in_their_unit(capsys: Any) -> None:
+    x = np.arange(30.0)
+    pd.DataFrame({"size": x, "price": 1000.0 + 20.0 * x}).to_csv("houses.csv", index=False)
+    assert run(capsys, "fit", "houses.csv", "-t", "price", "--model", "ridge", "-k", "linear", "-q")[0] == 0
+    result = explained(capsys, "houses.mercer", "houses.csv", "--row", 30)
+    predicted = mercer.load("houses.mercer").predict(pd.DataFrame({"size": [29.0]}))[0]
+    assert result["sum"] == pytest.approx(predicted) and result["output"] is None
+    code, _, err = run(capsys, "explain", "houses.mercer", "houses.csv", "--row", 1, "--class", "a")
+    assert code == 2 and "predicts numbers" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--row", "7"], "sms.csv has 6 rows; choose a number from 1 to 6"),
+        (["--row", "0"], "--row must be a whole number of at least 1"),
+        (["--row", "-3"], "--row must be a whole number of at least 1"),
+        (["--row", "1", "--top", "0"], "--top must be a whole number of at least 1"),
+        (["--row", "1", "--by", "columns"], "--by must be parts or rows"),
+        (["--row", "1", "--class", "ham"], "the classes are"),
+        (["--row", "1", "--class", "spam,ham"], "or a pair such as mail,spam"),
+        (["--row", "1", "--out", "parts.txt"], "contributions are written as .csv"),
+        (["--row", "1", "--out", "sms.csv"], "would be overwritten"),
+        (["--row", "1", "--out", "missing/parts.csv"], "does not exist"),
+        (["--row", "one"], "--row"),
+        ([], "--row"),
+    ],
+)
+def test_mistakes(capsys: Any, spam: str, arguments: list[str], words: str) -> None:
+    code, out, err = run(capsys, "explain", spam, "sms.csv", *arguments)
+    assert (code, out) == (2, "") and words in " ".join(messages(err))
+
+
+def test_a_pattern_of_files_and_a_model_without_a_decision_value(capsys: Any, spam: str) -> None:
+    code, _, err = run(capsys, "explain", spam, "*.csv", "--row", 1)
+    assert code == 2 and "name the one file" in err
+    run(capsys, "fit", "sample:iris", "--model", "neighbors", "-q", "-o", "votes.mercer")
+    code, _, err = run(capsys, "explain", "votes.mercer", "sample:iris", "--row", 1)
+    assert code == 2 and "KernelNeighborsClassifier has no decision value" in err
+
+
+def test_a_failure_in_json(capsys: Any, spam: str) -> None:
+    code, out, _ = run(capsys, "explain", spam, "sms.csv", "--row", 9, "--json")
+    assert code == 2 and json.loads(out)["exit_code"] == 2
