@@ -11,7 +11,8 @@ import scipy.sparse as sp
 
 from mercer import SVC, SVR, Graph, KernelRidge
 from mercer import kernels as k
-from mercer._errors import DataError, ParameterError
+from mercer._errors import DataError, MemoryBudgetError, ParameterError
+from mercer.engine.settings import config
 from mercer.explain import Contributions, Part, contributions
 from mercer.explain.result import runs_of
 
@@ -281,6 +282,13 @@ def test_empty_objects_have_no_parts() -> None:
         found = contributions(ridge(kernel, TEXTS), "")
         assert found.parts == () and found.sum == found.intercept == found.decision == 0.0
         assert len(found.frame()) == 0 and len(found.by_place()) == 0
+
+
+@pytest.mark.parametrize("kernel", [k.Subsequence(2), k.WeightedDegree(3)])
+def test_copies_of_a_long_text_are_asked_of_the_memory_budget(kernel: k.Kernel) -> None:
+    model = ridge(kernel, TEXTS)
+    with config(memory="64MiB"), pytest.raises(MemoryBudgetError, match="changed copies of a row of 5000 symbols"):
+        contributions(model, "gram " * 1000)
 
 
 def test_a_machine_without_support_vectors_has_no_parts() -> None:

@@ -63,6 +63,17 @@ def test_models_without_a_decision_value_are_named(model: Any, y: Any) -> None:
         contributions(fit(clone(model), y), ROW)
 
 
+def test_a_process_of_several_classes() -> None:
+    model = fit(mercer.GaussianProcessClassifier(Polynomial(2), optimizer=None), THREE)
+    for label, value in zip(model.classes_, model.latent_mean_and_variance(ROW[None])[0][0], strict=True):
+        assert contributions(model, ROW, output=label).sum == pytest.approx(value, rel=1e-9)
+    split = fit(mercer.GaussianProcessClassifier(Polynomial(2), optimizer=None, multi_class="one_vs_rest"), THREE)
+    with pytest.raises(ParameterError, match="estimators_"):
+        contributions(split, ROW)
+    part = split.estimators_[0]
+    assert contributions(part, ROW).sum == pytest.approx(value_of(part), rel=1e-9)
+
+
 def test_every_pair_of_classes() -> None:
     model = SVC(kernel=Polynomial(2), decision_function_shape="ovo").fit(X, THREE)
     values = model.decision_function(ROW[None])[0]

@@ -83,6 +83,8 @@ def contributions(model: Any, row: Any, *, output: Any = None, by: Literal["part
         no parts.
     DataError
         If the row is not one row of the kind that the model was fitted to.
+    MemoryBudgetError
+        If copies of a long row, each without a part, do not fit the memory budget.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
 

@@ -23,7 +23,7 @@ from mercer.data.strings import Strings
 from mercer.data.trees import Trees
 from mercer.explain.graphs import label_of
 from mercer.explain.models import Explained
-from mercer.explain.result import Part
+from mercer.explain.result import Part, require_copies
 from mercer.explain.split import Split
 from mercer.explain.strings import substring
 from mercer.explain.trees import tree_of
@@ -87,6 +87,7 @@ def _without(row: Any) -> _Rest:
 def _symbols(row: Strings) -> _Rest:
     item = row[0]
     parts = [substring(item, at, 1) for at in range(len(item))]
+    require_copies(len(item), len(item), "symbols")
     rest = [Strings.read(item[:at] + item[at + 1 :]) for at in range(len(item))]
     return _Rest(parts, lambda: Strings(rest), item)
 
@@ -97,6 +98,7 @@ def _text(row: Anything) -> _Rest:
     item = row[0]
     if not isinstance(item, str):
         return _without.dispatch(object)(row)
+    require_copies(len(item), len(item), "symbols")
     parts = [substring(item, at, 1) for at in range(len(item))]
     return _Rest(parts, lambda: Anything([item[:at] + item[at + 1 :] for at in range(len(item))]), item)
 
@@ -105,6 +107,7 @@ def _text(row: Anything) -> _Rest:
 def _subtrees(row: Trees) -> _Rest:
     """Every node but the root, with all below it."""
     tree, sizes = tree_of(row), row.nodes().sizes.tolist()
+    require_copies(tree.n, tree.n, "nodes")
     parts, rest = [], []
     for node in range(1, tree.n):
         parts.append(Part("subtree", tree.text(node, sizes[node]), tuple(range(node, node + sizes[node]))))
@@ -116,6 +119,7 @@ def _subtrees(row: Trees) -> _Rest:
 def _nodes(row: Graphs) -> _Rest:
     """Every node with its edges."""
     graph = row[0]
+    require_copies(graph.n, graph.n + len(graph.edges), "nodes and edges")
     parts = [Part("node", f"{label_of(graph, node)} at {node}", (node,)) for node in range(graph.n)]
     return _Rest(parts, lambda: Graphs([_without_node(graph, node) for node in range(graph.n)]), graph)
 

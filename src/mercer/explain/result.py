@@ -12,9 +12,12 @@ import numpy as np
 from mercer._errors import DataError
 from mercer._optional import optional
 from mercer._types import Vector
+from mercer.engine import memory
 
 Method = Literal["exact", "left out"]
 
+# A symbol as text, as a number and in the form that loops read.
+_SYMBOL_BYTES = 16
 # Rows of the table that is printed, and characters of a name in it.
 _SHOWN, _WIDTH = 10, 44
 
@@ -181,6 +184,21 @@ class Contributions:
 
 def _line(value: float, name: str) -> str:
     return f"{value:>15.6g}  {name}"
+
+
+def require_copies(copies: int, size: int, what: str) -> None:
+    """Raise unless as many copies of a row of so many symbols or nodes fit the memory budget.
+
+    Raises
+    ------
+    MemoryBudgetError
+        If they do not fit.
+    """
+    memory.require(
+        _SYMBOL_BYTES * copies * size,
+        f"{copies} changed copies of a row of {size} {what}",
+        'Explain a shorter row or by="rows", or raise the budget with mercer.config(memory=...).',
+    )
 
 
 def count_places(item: Any) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from mercer.data.strings import Strings
-from mercer.explain.result import Part
+from mercer.explain.result import Part, require_copies
 from mercer.explain.split import Sides, Split, split
 from mercer.gram import Gram
 from mercer.kernels import BagOfWords, GappyKmers, Mismatch, WeightedDegree
@@ -85,6 +85,7 @@ def _degrees(kernel: WeightedDegree, sides: Sides) -> Split:
     places = [(at, length) for length in range(1, degree + 1) for at in range(n - length + 1)]
     if not places:
         return Split([], np.zeros(0), item)
+    require_copies(len(places), n, "symbols")
     rows = Strings([Strings.read(_masked(item, at, length, blank)) for at, length in places])
     values = np.asarray(Gram(kernel, Rows(rows), sides.Z) @ sides.weights)
     sums |= dict(zip(places, values.tolist(), strict=True))
