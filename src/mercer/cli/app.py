@@ -23,6 +23,7 @@ from mercer.cli.arguments import (
     Drop,
     Json,
     Model,
+    explain_options,
     fit_options,
     means_options,
     predict_options,
@@ -295,46 +296,13 @@ def evaluate(options: UseOptions) -> None:
 
 @app.command(
     epilog=_examples(
-        "mercer explain spam.mercer messages.csv --row 17",
-        "mercer explain spam.mercer messages.csv --row 17 --top 50 --out parts.csv",
+        "mercer explain spam.mercer messages.csv --row 17 --out parts.csv",
         "mercer explain iris.mercer sample:iris --row 60 --class versicolor,virginica",
-        "mercer explain houses.mercer new.csv --row 3 --by rows",
     )
 )
-@with_options(use_options, before="drop")
-def explain(
-    common: UseOptions,
-    row: Annotated[int, typer.Option(metavar="N", help="Which row of DATA; the first is 1.")],
-    label: Annotated[
-        str | None,
-        typer.Option(
-            "--class",
-            metavar="LABEL",
-            show_default=False,
-            help="Of classes, the one whose value is explained, or a pair of them for svc, as in spam,mail; by default "
-            "the predicted one.",
-        ),
-    ] = None,
-    by: Annotated[str, typer.Option(metavar="parts|rows", help="Parts of the row, or rows of the fit.")] = "parts",
-    top: Annotated[int, typer.Option(metavar="N", help="Parts that are printed, the largest first.")] = 20,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="Write all parts to a .csv, .tsv, .parquet or .json file.",
-            show_default=False,
-        ),
-    ] = None,
-) -> None:
-    """Show what each part of a row contributes to the decision of a model.
-
-    Of text, trees and graphs, parts are substrings, subtrees and neighbourhoods of nodes; of numbers, columns. For
-    kernels that count parts, and sums of kernels, the contributions and the intercept sum to the decision value. For
-    other kernels a contribution is what the decision value loses if the part is left out.
-    """
-    options = ExplainOptions(**{**vars(common), "out": out}, row=row, label=label, by=by, top=top)
+@with_options(explain_options, before="drop")
+def explain(options: ExplainOptions) -> None:
+    """Show what the parts of a row, such as substrings or columns, contribute to the decision of a model."""
     check_explain(options)
     Printer(options.quiet, options.json).begin(f"Reading the model {options.model} and the rows of {options.data} ...")
     _work("explain").explain(options)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mercer.cli.options import FitOptions, UseOptions, certified_rows, landmark_count, roles_of_columns
+from mercer.cli.options import ExplainOptions, FitOptions, UseOptions, certified_rows, landmark_count, roles_of_columns
 
 _FILE = "A .csv, .tsv, .xlsx, .parquet, .libsvm, .npz, .json or .ts file, a folder of series or graphs, or sample:NAME."
 
@@ -244,6 +244,52 @@ def use_options(
 ) -> UseOptions:
     """Return the options that ``mercer predict`` and ``mercer evaluate`` have in common."""
     return UseOptions(model, data, drop or [], axes, memory=memory, n_jobs=n_jobs, quiet=quiet, json=json)
+
+
+Row = Annotated[int, typer.Option(metavar="N", help="Which row of DATA; the first is 1.", show_default=False)]
+Label = Annotated[
+    str | None,
+    typer.Option(
+        "--class",
+        metavar="LABEL",
+        show_default=False,
+        help="Of classes, the one whose value is explained, or a pair of them for svc, as in spam,mail; by default the "
+        "predicted one.",
+    ),
+]
+By = Annotated[str, typer.Option(metavar="parts|rows", help="Parts of the row, or rows of the fit.")]
+Top = Annotated[int, typer.Option(metavar="N", help="Parts that are printed, the largest first.")]
+PartsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="Write all parts to a .csv, .tsv, .parquet or .json file.",
+        show_default=False,
+    ),
+]
+
+
+def explain_options(
+    model: Model,
+    data: Data,
+    row: Row,
+    label: Label = None,
+    by: By = "parts",
+    top: Top = 20,
+    out: PartsFile = None,
+    drop: Drop = None,
+    axes: Axes = None,
+    memory: Memory = None,
+    n_jobs: Jobs = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> ExplainOptions:
+    """Return the options of ``mercer explain``."""
+    return ExplainOptions(
+        model, data, drop or [], axes, out, memory, n_jobs, quiet, json, row=row, label=label, by=by, top=top
+    )
 
 
 def means_options(
