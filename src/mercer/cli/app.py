@@ -295,10 +295,7 @@ def evaluate(options: UseOptions) -> None:
 
 
 @app.command(
-    epilog=_examples(
-        "mercer explain spam.mercer messages.csv --row 17 --out parts.csv",
-        "mercer explain iris.mercer sample:iris --row 60 --class versicolor,virginica",
-    )
+    epilog=_examples("mercer explain sms.mercer sms.csv --row 17", "mercer explain iris.mercer sample:iris --row 60")
 )
 @with_options(explain_options, before="drop")
 def explain(options: ExplainOptions) -> None:

@@ -271,27 +271,6 @@ PartsFile = Annotated[
 ]
 
 
-def explain_options(
-    model: Model,
-    data: Data,
-    row: Row,
-    label: Label = None,
-    by: By = "parts",
-    top: Top = 20,
-    out: PartsFile = None,
-    drop: Drop = None,
-    axes: Axes = None,
-    memory: Memory = None,
-    n_jobs: Jobs = None,
-    quiet: Quiet = False,
-    json: Json = False,
-) -> ExplainOptions:
-    """Return the options of ``mercer explain``."""
-    return ExplainOptions(
-        model, data, drop or [], axes, out, memory, n_jobs, quiet, json, row=row, label=label, by=by, top=top
-    )
-
-
 def means_options(
     axes: Axes = None, memory: Memory = None, n_jobs: Jobs = None, quiet: Quiet = False, json: Json = False
 ) -> dict[str, Any]:
@@ -313,7 +292,7 @@ def predict_options(
     return replace(use_options(model, data[0], drop, axes, memory, n_jobs, quiet, json), others=data[1:])
 
 
-def with_options(options: Callable[..., Any], before: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_options(options: Callable[..., Any], before: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command the parameters of a function beside its own; its first parameter is what the function returns.
 
     Parameters
@@ -331,13 +310,13 @@ def with_options(options: Callable[..., Any], before: str) -> Callable[[Callable
     shared = list(inspect.signature(options, eval_str=True).parameters.values())
     place = next(number for number, parameter in enumerate(shared) if parameter.name == before)
 
-    def give(command: Callable[..., None]) -> Callable[..., None]:
+    def give(command: Callable[..., Any]) -> Callable[..., Any]:
         _, *own = inspect.signature(command, eval_str=True).parameters.values()
 
         @wraps(command)
-        def run(**given: Any) -> None:
+        def run(**given: Any) -> Any:
             common = options(**{parameter.name: given.pop(parameter.name) for parameter in shared})
-            command(common, **given)
+            return command(common, **given)
 
         parameters = [*shared[:place], *own, *shared[place:]]
         # Typer reads the one, and for the names of types the other.
@@ -346,3 +325,11 @@ def with_options(options: Callable[..., Any], before: str) -> Callable[[Callable
         return run
 
     return give
+
+
+@with_options(use_options, before="drop")
+def explain_options(
+    common: UseOptions, row: Row, label: Label = None, by: By = "parts", top: Top = 20, out: PartsFile = None
+) -> ExplainOptions:
+    """Return the options of ``mercer explain``: a command of its own, and those of the others that use a model."""
+    return ExplainOptions(**{**vars(common), "out": out}, row=row, label=label, by=by, top=top)
