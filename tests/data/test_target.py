@@ -98,3 +98,9 @@ def test_targets_of_new_data_are_matched_with_the_known_classes():
         known_target(["a", "c"], "y", "classification", ["a", "b"], place)
     with pytest.raises(DataError, match=r"predicts numbers, but 'y' holds text"):
         known_target(["a", "c"], "y", "regression", [], place)
+
+
+def test_differences_whose_squares_are_zero_are_refused():
+    with pytest.raises(DataError, match="differs between rows by 2e-165 at most"):
+        read_target(np.array([1e-165, 2e-165, 3e-165]), "y", task="regression")
+    assert read_target(np.array([1e-140, 2e-140, 3e-140]), "y", task="regression").task == "regression"

@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import cross_val_score
 
 from mercer import SVC, ConformalClassifier, ConformalRegressor
+from mercer._errors import ParameterError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2))
@@ -43,3 +44,18 @@ def test_sparse_rows_reach_the_estimator() -> None:
     np.testing.assert_array_equal(
         model.fit(sparse, y).predict_set(sparse).members, model.fit(X, y).predict_set(X).members
     )
+
+
+def test_an_estimator_of_the_other_kind_is_refused() -> None:
+    X, y = np.arange(40.0)[:, None], np.arange(40.0)
+    with pytest.raises(ParameterError, match="estimator of ConformalRegressor must be a regressor, but is SVC"):
+        ConformalRegressor(SVC()).fit(X, y)
+    with pytest.raises(ParameterError, match="estimator of ConformalClassifier must be a classifier, but is Ridge"):
+        ConformalClassifier(Ridge()).fit(X, y > 20)
+
+
+@pytest.mark.parametrize("coverage", [1e-300, 1 - 1e-16, 0.0, 1.0])
+def test_a_share_of_none_or_all_is_refused(coverage: float) -> None:
+    X = np.arange(40.0)[:, None]
+    with pytest.raises(ParameterError, match="coverage must be a number between 0 and 1"):
+        ConformalRegressor(Ridge()).fit(X, X[:, 0]).interval(X, coverage)

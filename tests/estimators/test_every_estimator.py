@@ -256,7 +256,7 @@ def test_a_function_is_called_on_blocks(model: Any, y: np.ndarray) -> None:
     rows, targets = many_rows(model), np.tile(y, 7)
     bits(clone(model).set_params(kernel=kernel).fit(rows, targets), rows)
     # Once or twice all pairs, by the block; row by row it would be hundreds of calls.
-    assert len(sizes) < 80
+    assert len(sizes) < 60
     if isinstance(model, SVC):
         # The blocks of the two classes, whose corner is a tile's at the most.
         counts = [int((targets == label).sum()) for label in np.unique(targets)]

@@ -16,6 +16,8 @@ from mercer.data.words import check_task, listing, shown
 
 # Whole numbers are classes where there are at most so many different ones, each on average in so many rows.
 _FEW_VALUES = ((10, 5), (30, 100))
+# Squares of smaller differences have few digits, or none.
+_SMALLEST = 1e-150
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,13 @@ def read_target(values: Any, name: str, task: str | None = None, locate: Callabl
             "so there is nothing to learn. Choose another column, or add rows that differ."
         )
     if kind == "regression":
-        return Target(name, kind, why, array.astype(np.float64))
+        numbers = array.astype(np.float64)
+        if not float(numbers.max() - numbers.min()) > _SMALLEST:
+            raise DataError(
+                f"the target {name!r} differs between rows by {numbers.max() - numbers.min():.3g} at most, so that its "
+                "squares are zero to float64; multiply it by a number, as 1e200."
+            )
+        return Target(name, kind, why, numbers)
     if array.dtype.kind == "f" and not (array == np.round(array)).all():
         raise DataError(
             f"the target {name!r} holds numbers with fractions ({len(different)} different values), "

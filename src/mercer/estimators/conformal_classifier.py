@@ -55,7 +55,7 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
     >>> from mercer import SVC
     >>> X, y = load_iris(return_X_y=True)
     >>> model = ConformalClassifier(SVC()).fit(X, y)
-    >>> model.predict_set(X[[0, 77]], coverage=0.95).labels()
+    >>> model.predict_set(X[[0, 77]], coverage=0.97).labels()
     [[0], [1, 2]]
     >>> model.predict_proba(X[:2]).argmax(axis=1).tolist()
     [0, 0]

@@ -88,6 +88,9 @@ class Gram(ArrayInterface):
     ((3, 3), [1.7358, 1.7358, 1.7358])
     """
 
+    # Solvers ask for it several times, and functions of users may take long.
+    _diagonal: Array | None = None
+
     def __init__(
         self, kernel: Kernel, X: Any, Z: Any = None, *, dtype: DTypeLike | None = None, n_jobs: int | None = None
     ) -> None:
@@ -259,9 +262,10 @@ class Gram(ArrayInterface):
         """Return ``K_ii`` in float64, without the rest of the matrix."""
         if not self.symmetric:
             raise DataError("only the Gram matrix of rows with themselves has a diagonal k(x, x).")
-        values = diagonal(self.kernel, self._plan.left)
-        check_finite(values, self.kernel)
-        return values
+        if self._diagonal is None:
+            self._diagonal = diagonal(self.kernel, self._plan.left)
+            check_finite(self._diagonal, self.kernel)
+        return self._diagonal.copy()
 
     def astype(self, dtype: DTypeLike) -> Gram:
         """Return the same matrix with tiles of another precision.

@@ -27,6 +27,8 @@ _ARRAYS = 6
 
 JACKKNIFE = "jackknife+ by exact leave-one-out"
 
+_LEAST = 1e-12
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Intervals:
@@ -122,7 +124,8 @@ def check_coverage(coverage: Any) -> float:
         If it is not a number between 0 and 1.
     """
     number = isinstance(coverage, (int, float, np.number)) and not isinstance(coverage, bool)
-    if not number or not 0 < float(coverage) < 1:
+    # A share that rounds to none or all has no interval.
+    if not number or not _LEAST <= float(coverage) <= 1 - _LEAST:
         raise ParameterError(
             f"coverage must be a number between 0 and 1, the share of new targets that intervals are to contain, as in "
             f"coverage=0.9, but is {coverage!r}."

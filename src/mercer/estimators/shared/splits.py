@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import is_classifier
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
 
 from mercer._errors import DataError, ParameterError
@@ -62,9 +63,14 @@ def checked_rows_and_targets(learner: Any, X: Any, y: ArrayLike) -> tuple[Any, n
 
     Raises
     ------
+    ParameterError
+        If the estimator is a classifier for a regression, or the other way round.
     DataError
         If y is missing, has several columns, or another length.
     """
+    if is_classifier(learner) != is_classifier(learner.estimator):
+        kind = "classifier" if is_classifier(learner) else "regressor"
+        raise ParameterError(f"estimator of {type(learner).__name__} must be a {kind}, but is {learner.estimator!r}.")
     if y is None:
         raise DataError(f"{type(learner).__name__} requires y to be passed, but the target y is None.")
     if isinstance(X, (list, tuple)) and not (X and isinstance(X[0], str)):

@@ -274,8 +274,10 @@ class RestrictedCG:
                 continue
             if not found.gap.sum() < best.gap.sum() / _FALL:
                 better = found if falls else best
-                status = Status.converged if better.is_small(self.tol) else Status.stalled
-                return replace(better, passes=found.passes), status
+                better = replace(better, passes=found.passes)
+                if better.is_small(self.tol):
+                    return better, Status.converged
+                return better, Status.iteration_limit if better.passes + 2 > self.max_iter else Status.stalled
             best = found
             if run.single is None or not run.follows(best):
                 run = _Run(problem, inverse, best, run.single)
