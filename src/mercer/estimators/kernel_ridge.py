@@ -37,6 +37,7 @@ from mercer.estimators.shared.intervals import (
     guaranteed_by_jackknife,
     intervals_of_system,
 )
+from mercer.estimators.shared.landmark_intervals import OVER_LANDMARKS, require_training, ridge_intervals
 from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
 from mercer.estimators.shared.left_out_baseline import warn_if_ridge_is_worse, warn_if_ridge_is_worse_on_own_rows
 from mercer.estimators.shared.on_blocks import check_parts, require_checkpoint
@@ -601,11 +602,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             self._loo_predictions = out.reshape(self.y_fit_.shape)
         return self._loo_predictions
 
-    def interval(self, X: RowsLike, coverage: float = 0.9) -> Intervals:
+    def interval(self, X: RowsLike, coverage: float = 0.9, *, training: Any = None) -> Intervals:
         r"""Intervals that contain the targets of new rows, by the jackknife+ from exact leave-one-out predictions.
 
         No model is fitted again: with :math:`G = (K + \alpha I)^{-1}` the fit without row i predicts
-        :math:`f_{-i}(x) = f(x) - (G\, k(x))_i\, e_i`, where :math:`e_i` is the error of the left-out row.
+        :math:`f_{-i}(x) = f(x) - (G\, k(x))_i\, e_i`, where :math:`e_i` is the error of the left-out row. With
+        landmarks these are the fits without row i over the same landmarks.
 
         Parameters
         ----------
@@ -613,20 +615,28 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             For ``kernel="precomputed"``, kernel values of new and training rows, shape (m, n_samples).
         coverage : float, default=0.9
             The share of new targets that the intervals are to contain, between 0 and 1.
+        training : tuple (X, y) or (X, y, sample_weight), optional
+            After a fit with an approximation, which keeps its landmarks alone: the arrays that it was fitted to. The
+            model may have been saved and loaded since.
 
         Returns
         -------
         Intervals
             ``lower`` and ``upper`` of shape (m,) or (m, n_targets). ``guaranteed`` is ``2 * coverage - 1`` if the rows
-            have no weights and ``alpha`` and the kernel were given; otherwise 0, because all rows had a part in their
-            choice.
+            have no weights and ``alpha``, the kernel and landmarks that are none of the rows were given, or all rows
+            are landmarks; otherwise 0, because all rows had a part in their choice.
 
         Raises
         ------
         ParameterError
-            If the coverage is not between 0 and 1, or the fit kept its landmarks alone.
+            If the coverage is not between 0 and 1, or ``training`` is missing or not needed.
+        DataError
+            If ``training`` does not hold the rows of the fit: its objective for them is then not nearly the least one.
+        NumericalError
+            If ``alpha`` is so small that a left-out error or the system is lost in rounding.
         MemoryBudgetError
-            If the kernel matrix in float64 does not fit the memory budget and has no low rank.
+            If the kernel matrix in float64 does not fit the memory budget and has no low rank; with landmarks, if three
+            of their matrices or ten numbers for each row do not fit.
 
         Warns
         -----
@@ -637,6 +647,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         -----
         Takes a factor, :math:`n^3 / 3` operations and :math:`8 n^2` bytes, and :math:`2 m n^2` operations for m rows;
         at the first call twice as much again for ``loo_predictions_``.
+
+        With l landmarks each call takes two passes over the n training rows, :math:`3 n l^2` operations, and then, for
+        each 2048 new rows (fewer where memory is scarce), kernel values and :math:`2 l^2` operations for each training
+        row that may be at an end of their intervals. These are few if n is much larger than l, and all if l is n.
 
         References
         ----------
@@ -657,11 +671,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         """
         coverage = check_coverage(coverage)
         X = self._new_rows(X)
+        require_training(self, training, on_landmarks=self.y_fit_ is None)
         if self.y_fit_ is None:
-            raise ParameterError(
-                'interval needs the training rows, and a fit with approximation="nystroem" keeps its landmarks alone; '
-                "fit with approximation=None."
-            )
+            return self._interval_over_landmarks(X, coverage, training)
         targets, coefficients = (values.reshape(len(self.y_fit_), -1) for values in (self.y_fit_, self.dual_coef_))
         errors = targets - self.loo_predictions_.reshape(targets.shape)
         alpha = np.broadcast_to(self.alpha_, targets.shape[1])
@@ -681,6 +693,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         shape = (-1, *self.y_fit_.shape[1:])
         guaranteed = guaranteed_by_jackknife(coverage) if given else 0.0
         return Intervals(lower.reshape(shape), upper.reshape(shape), coverage, JACKKNIFE, guaranteed)
+
+    def _interval_over_landmarks(self, X: Any, coverage: float, training: Any) -> Intervals:
+        lower, upper, given = ridge_intervals(self, X, training, coverage)
+        guaranteed = guaranteed_by_jackknife(coverage) if given else 0.0
+        shape = (-1, *self.dual_coef_.shape[1:])
+        return Intervals(lower.reshape(shape), upper.reshape(shape), coverage, OVER_LANDMARKS, guaranteed)
 
     @property
     def loo_score_(self) -> float:

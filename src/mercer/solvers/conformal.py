@@ -23,6 +23,7 @@ quantile out-of-bag ensemble methods", Pattern Recognition 127 (2022), divide :m
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer._types import Matrix, Vector
 
@@ -70,16 +71,63 @@ def lower_ends(values: Matrix, coverage: float, counts: Vector | None = None) ->
     >>> lower_ends(np.array([[3.0, 1.0, 2.0]]), 0.5, np.array([1.0, 3.0, 1.0])).tolist()
     [1.0]
     """
-    n = values.shape[1]
-    rank = tail_rank(coverage, n if counts is None else float(counts.sum()))
-    if rank < 1:
-        return np.full(len(values), -np.inf)
+    rank = tail_rank(coverage, values.shape[1] if counts is None else float(counts.sum()))
+    return np.full(len(values), -np.inf) if rank < 1 else of_rank(values, rank, counts)
+
+
+def of_rank(values: Matrix, rank: float, counts: Vector | None = None) -> Vector:
+    """The number of a rank from 1 on in every row, (m,).
+
+    Parameters
+    ----------
+    values : ndarray of shape (m, n)
+        Overwritten.
+    rank : float
+        A whole number without counts.
+    counts : ndarray of shape (n,), optional
+        How often each column counts.
+
+    Examples
+    --------
+    >>> of_rank(np.array([[3.0, 1.0, 2.0]]), 3).tolist()
+    [3.0]
+    """
     if counts is None:
-        values.partition(rank - 1, axis=1)
-        return values[:, rank - 1].copy()
+        place = round(rank) - 1
+        values.partition(place, axis=1)
+        return values[:, place].copy()
     order = np.argsort(values, axis=1)
     reached = np.cumsum(counts[order], axis=1) >= rank - _ROUNDING
     return np.take_along_axis(values, order, axis=1)[np.arange(len(values)), reached.argmax(axis=1)]
+
+
+def undecided(
+    low: Vector, high: Vector, rank: float, counts: Vector | None = None
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which of n numbers between bounds may be the one of a rank; and which of them are certainly below it.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n,)
+        Bounds of each number.
+    rank : float
+    counts : ndarray of shape (n,), optional
+        As for :func:`of_rank`.
+
+    Returns
+    -------
+    chosen, below : ndarray of bool of shape (n,)
+        The number of the rank among all has the rank less the number of those below among the chosen ones.
+
+    Examples
+    --------
+    >>> chosen, below = undecided(np.array([0.0, 2.0, 3.0, 9.0]), np.array([1.0, 4.0, 5.0, 9.0]), 2)
+    >>> chosen.tolist(), below.tolist()
+    ([False, True, True, False], [True, False, False, False])
+    """
+    # The number of the rank is between those of the rank among the bounds.
+    first, last = (of_rank(bound[None].copy(), rank, counts)[0] for bound in (low, high))
+    return (high >= first) & (low <= last), high < first
 
 
 def jackknife_plus(

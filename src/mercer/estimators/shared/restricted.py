@@ -95,8 +95,19 @@ def restriction(learner: KernelEstimator, X: Any, weights: Vector | None, seed: 
         names=Names(type(learner).__name__),
         sample_weight=weights,
     )
+    return restriction_to(landmarks, kernel, X, learner.n_jobs)
+
+
+def restriction_to(landmarks: Landmarks, kernel: Any, X: Any, n_jobs: int | None) -> Restriction:
+    """Prepare what solvers need of landmarks and rows X for a kernel.
+
+    Raises
+    ------
+    IndefiniteKernelError
+        If the kernel is not positive semi-definite.
+    """
     m = landmarks.rows.shape[0]
-    gram = Gram(kernel, X, landmarks.rows, dtype=np.float64, n_jobs=learner.n_jobs)
+    gram = Gram(kernel, X, landmarks.rows, dtype=np.float64, n_jobs=n_jobs)
     with memory.reserve(2 * 8 * m * m, f"the kernel matrix of {m:,} landmarks and its factor", _FEWER):
         K = np.asarray(kernel.block(landmarks.rows.astype(np.float64, copy=False)), dtype=np.float64)
         white = Whitening.of(K)
