@@ -160,3 +160,10 @@ def test_forged_parts_are_found(tmp_path: Any) -> None:
             object.__setattr__(model.cross_fit_, name, value)
         with pytest.raises(ModelFileError, match=words):
             mercer.save(model, tmp_path / "model.mercer")
+
+
+def test_many_held_out_rows_take_little_memory() -> None:
+    model = ConformalRegressor(Ridge(), cv=0.9).fit(np.arange(50_000.0)[:, None], np.arange(50_000.0) % 7)
+    whole = model.interval([[3.0], [5.0]])
+    with mercer.config(memory="2MiB"):
+        np.testing.assert_array_equal(model.interval([[3.0], [5.0]]).lower, whole.lower)

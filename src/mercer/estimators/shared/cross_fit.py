@@ -110,6 +110,16 @@ class CrossFitNumbers:
         predicted = np.column_stack([np.asarray(model.predict(X), dtype=np.float64) for model in self.models])
         lower, upper = np.empty(len(predicted)), np.empty(len(predicted))
         k, n = len(self.models), len(self.errors)
+        if k == 1:
+            # All intervals are equally wide.
+            low, high = jackknife_plus(np.zeros((1, n)), np.abs(self.errors), coverage)
+            return Intervals(
+                predicted[:, 0] + low,
+                predicted[:, 0] + high,
+                coverage,
+                method_of(k),
+                guaranteed_by_folds(coverage, n, k),
+            )
         step = max(capacity(8 * _ARRAYS * n, _ROWS), _FEWEST)
         with memory.reserve(
             8 * _ARRAYS * n * min(step, len(predicted)), f"predictions for {step} new rows by {k} fits"
