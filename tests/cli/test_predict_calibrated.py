@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import mercer
 from cli_output import refusal
 from mercer.cli import main
 
@@ -89,6 +90,50 @@ def test_what_was_fitted_without_is_told_to_be_fitted_with(capsys: Any) -> None:
     assert code == 2 and "for sets of classes fit it again with --calibrate" in refusal(err)
 
 
-def test_landmarks_are_not_calibrated(capsys: Any) -> None:
-    code, _, err = run(capsys, "fit", "old.csv", "-t", "level", "--approximation", "nystroem", "--calibrate")
-    assert code == 2 and "--approximation cannot be combined with --calibrate" in refusal(err)
+@pytest.mark.parametrize("model", ["ridge", "svr", "gp"])
+def test_numbers_over_landmarks_have_intervals_by_held_out_rows(capsys: Any, model: str) -> None:
+    options = ("-t", "level", "--drop", "kind", "--model", model, "--approximation", "nystroem", "--landmarks", "10")
+    rng = np.random.default_rng(2)
+    size = rng.uniform(0, 6, 800)
+    level = np.sin(size) + 0.3 * rng.normal(size=800)
+    pd.DataFrame({"size": size, "level": level, "kind": "low"}).to_csv("old.csv", index=False)
+    assert fitted(capsys, *options)["calibration"] == "split conformal prediction by the 80 rows held out"
+    code, out, err = run(capsys, "predict", "m.mercer", "new.csv", "--drop", "kind", "--interval", "0.9")
+    assert code == 0 and "by split conformal prediction, guaranteed for exchangeable rows" in err
+    frame, truth = pd.read_csv(io.StringIO(out)), pd.read_csv("new.csv")["level"]
+    assert 0.8 < np.mean((frame["level 5%"] <= truth) & (truth <= frame["level 95%"])) < 0.97
+    held_out = pd.read_csv("old.csv").iloc[9::10]
+    loaded = mercer.load("m.mercer")
+    errors = np.sort(np.abs(held_out["level"] - loaded.predict(held_out[["size"]])))
+    np.testing.assert_allclose(frame["level 95%"] - frame["level"], errors[72], rtol=1e-6)
+
+
+@pytest.mark.parametrize("model", ["svc", "logistic"])
+def test_classes_over_landmarks_have_sets_by_held_out_rows(capsys: Any, model: str) -> None:
+    options = ("-t", "kind", "--drop", "level", "--model", model, "--approximation", "nystroem", "--landmarks", "10")
+    assert fitted(capsys, *options)["calibration"] == "split conformal prediction by the 20 rows held out"
+    code, out, err = run(capsys, "predict", "m.mercer", "new.csv", "--drop", "level", "--interval", "0.9", "--proba")
+    assert code == 0, err
+    frame, truth = pd.read_csv(io.StringIO(out)), pd.read_csv("new.csv")["kind"]
+    sets = [set(text.split("|")) for text in frame["kind 90%"]]
+    assert 0.75 < np.mean([label in labels for label, labels in zip(truth, sets, strict=True)]) < 1.0
+
+
+def test_landmarks_without_held_out_rows_are_not_calibrated(capsys: Any) -> None:
+    options = ("fit", "old.csv", "-t", "level", "--approximation", "nystroem", "--calibrate", "-o", "m.mercer")
+    code, _, err = run(capsys, *options, "--test-size", "0")
+    assert code == 2 and "--calibrate with --approximation learns from the rows held out" in refusal(err)
+    pd.read_csv("old.csv").iloc[:9].to_csv("old.csv", index=False)
+    code, _, err = run(capsys, *options, "--drop", "kind")
+    assert code == 2 and "too few rows to hold some out" in refusal(err) and not Path("m.mercer").exists()
+
+
+def test_landmarks_without_calibration_say_how_to_get_intervals(capsys: Any) -> None:
+    options = ("-t", "level", "--drop", "kind", "--approximation", "nystroem", "--landmarks", "10")
+    assert run(capsys, "fit", "old.csv", "-o", "m.mercer", "-q", *options)[0] == 0
+    code, _, err = run(capsys, "predict", "m.mercer", "new.csv", "--drop", "kind", "--interval", "0.9")
+    assert (
+        code == 2
+        and "over landmarks keeps no other rows, and gives no intervals; fit it again with --calibrate."
+        in (refusal(err))
+    )

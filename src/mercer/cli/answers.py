@@ -57,6 +57,10 @@ def _missing(model: TableModel, method: str, what: str) -> ParameterError:
             f"--interval is for models of numbers, and {name} predicts classes; for sets of classes fit it again with "
             "--calibrate, or use --proba."
         )
+    if method == "interval" and getattr(model.estimator_, "approximation", None) is not None:
+        return ParameterError(
+            f"{name} over landmarks keeps no other rows, and gives no {what}; fit it again with --calibrate."
+        )
     calibrate = "--calibrate, or with " if method in ("interval", "predict_proba") else ""
     return ParameterError(
         f"{name} gives no {what}; fit it again with {calibrate}--model {_models_with(method, numbers)}."

@@ -69,7 +69,7 @@ Calibrate = Annotated[
     typer.Option(
         "--calibrate",
         help="Also learn how sure predictions are, for --proba and --interval of mercer predict with any model: by "
-        "five fits more, each without a fifth of the rows; with --no-refit by the rows held out.",
+        "five fits more, each without a fifth of the rows; with --no-refit or --approximation by the rows held out.",
     ),
 ]
 ParseNumbers = Annotated[

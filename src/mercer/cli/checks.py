@@ -104,7 +104,6 @@ def _check_approximation(options: FitOptions) -> None:
         "--tune": options.tune is not None,
         "--rows": options.rows is not None,
         "--impute": options.impute is not None,
-        "--calibrate": options.calibrate,
         "--parse-numbers": options.parse_numbers,
         "--normalize": options.normalize != "standard",
         "--axes": options.axes is not None,
@@ -114,6 +113,11 @@ def _check_approximation(options: FitOptions) -> None:
     for name, is_given in given.items():
         if is_given:
             raise ParameterError(f"--approximation cannot be combined with {name}; leave one of them out.")
+    if options.calibrate and not options.test_size:
+        raise ParameterError(
+            "--calibrate with --approximation learns from the rows held out, and --test-size 0 holds none out; leave "
+            "one of them out."
+        )
     _check_model_over_landmarks(options)
     if options.checkpoint is not None and options.landmarks == "auto":
         raise ParameterError("--checkpoint keeps one fit, and --landmarks auto makes several; leave one of them out.")

@@ -22,7 +22,7 @@ from mercer.cli.checks import default_output
 from mercer.cli.choose_blocks import Choice, FoundTable, Sample, choose
 from mercer.cli.compare import advice_beside_constant
 from mercer.cli.job import Job
-from mercer.cli.large import SplitRows, compared
+from mercer.cli.large import SplitRows, calibrate, compared
 from mercer.cli.learners import learner
 from mercer.cli.options import FitOptions, parse_settings
 from mercer.cli.report import outcome, plan, process_peak
@@ -32,7 +32,7 @@ from mercer.data.blocks.blocks import Blocks
 from mercer.data.rank_table import RankTable
 from mercer.data.target import Target, read_target
 from mercer.data.unknown import one_note_a_column
-from mercer.data.words import closest_names, listing
+from mercer.data.words import closest_names, counted, listing
 from mercer.engine.memory import describe, track
 from mercer.engine.settings import config
 from mercer.estimators.shared.landmark_numbers import AUTO
@@ -94,6 +94,8 @@ def fit(options: FitOptions) -> None:
             seconds = time.perf_counter() - begin
             model.take(large.choice.table, fitted, large.sample.mean, large.sample.scale)
             results = compared(model, large.rows.parts(True), large.target, options.data)
+            if options.calibrate:
+                report["calibration"] = _calibrated(model, large, options)
         n = report["rows"]["all"]
         report["rows"] = {"all": n, "fitted": expected.n, "held_out": n - expected.n}
         report.update(
@@ -117,6 +119,12 @@ def fit(options: FitOptions) -> None:
         f"{expected.n:,} rows, {m:,} landmarks, {certificate.iterations} passes, {seconds:.1f} s, gap "
         f"{certificate.relative_gap:.1e} of the objective."
     )
+
+
+def _calibrated(model: TableModel, large: Large, options: FitOptions) -> str:
+    """Learn from the held-out rows how sure predictions are; returns how, in words."""
+    count = calibrate(model, large.rows.parts(True), options.data)
+    return f"split conformal prediction by the {counted(count, 'row')} held out"
 
 
 def _is_open(estimator: Any) -> bool:

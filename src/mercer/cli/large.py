@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from mercer._errors import DataError
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.schema import Locate
 from mercer.data.table import row_place
@@ -69,6 +71,29 @@ def compared(model: TableModel, parts: Iterable[Part], target: Target, source: s
         return {}
     name, constant = found.constant(model, target)
     return {type(model.estimator_).__name__: found.scores(), name: constant.scores()}
+
+
+def calibrate(model: TableModel, parts: Iterable[Part], source: str) -> int:
+    """Learn from rows in blocks, which the fit has not seen, how sure predictions are; returns their number.
+
+    Raises
+    ------
+    DataError
+        If there are none.
+    """
+    task = "regression" if getattr(model, "classes_", None) is None else "classification"
+    labels = [] if task == "regression" else model.classes_.tolist()
+
+    def encoded() -> Iterator[tuple[Any, np.ndarray]]:
+        for frame, y in parts:
+            rows = model.encoder_.transform(frame, source=source, locate=row_place)
+            yield rows, known_target(y, model.target, task, labels, row_place)
+
+    encoded_rows = encoded()
+    first = next(encoded_rows, None)
+    if first is None:
+        raise DataError(f"{source} has too few rows to hold some out, by which --calibrate learns; leave it out.")
+    return len(model.calibrate_on(chain([first], encoded_rows)).calibration_.parts)
 
 
 @dataclass(frozen=True, eq=False)

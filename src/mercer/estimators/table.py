@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -288,7 +288,7 @@ class TableModel(BaseEstimator):
             Labels, or numbers in the target's own unit.
         folds : int or None, default=5
             The rows are those of the fit, and so many copies of the estimator are fitted, each without a part of them;
-            None for rows that the fit has not seen.
+            None for rows that the fit has not seen, as :meth:`calibrate_on` takes them.
         random_state : int, RandomState or None, default=0
             Seed of the parts.
 
@@ -301,20 +301,34 @@ class TableModel(BaseEstimator):
         """
         check_is_fitted(self, "estimator_")
         rows, y = self.encoder_.transform(X), np.asarray(y)
-        if is_classifier(self.estimator_):
-            if folds is None:
-                self.calibration_: Any = CrossFitClasses.held_out(self.estimator_, rows, y, self.classes_)
-            else:
-                splits = splits_of(folds, random_state, len(y), y)
-                self.calibration_ = CrossFitClasses.of(self.estimator_, rows, y, self.classes_, splits)
-            return self
-        targets = (y.astype(np.float64) - self.target_mean_) / self.target_scale_
         if folds is None:
-            self.calibration_ = CrossFitNumbers.held_out(self.estimator_, rows, targets)
+            return self.calibrate_on([(rows, y)])
+        if is_classifier(self.estimator_):
+            splits = splits_of(folds, random_state, len(y), y)
+            self.calibration_: Any = CrossFitClasses.of(self.estimator_, rows, y, self.classes_, splits)
         else:
             splits = splits_of(folds, random_state, len(y), None)
-            self.calibration_ = CrossFitNumbers.of(self.estimator_, rows, targets, splits)
+            self.calibration_ = CrossFitNumbers.of(self.estimator_, rows, self._standardised(y), splits)
         return self
+
+    def calibrate_on(self, parts: Iterable[tuple[Any, np.ndarray]]) -> TableModel:
+        """Learn how sure predictions are from parts of rows that the fit has not seen.
+
+        Parameters
+        ----------
+        parts : iterable of (rows, y), at least one
+            Rows as ``encoder_.transform`` returns them, and labels, or numbers in the target's own unit.
+        """
+        check_is_fitted(self, "estimator_")
+        if is_classifier(self.estimator_):
+            self.calibration_ = CrossFitClasses.held_out(self.estimator_, parts, self.classes_)
+        else:
+            numbers = ((rows, self._standardised(y)) for rows, y in parts)
+            self.calibration_ = CrossFitNumbers.held_out(self.estimator_, numbers)
+        return self
+
+    def _standardised(self, y: np.ndarray) -> Vector:
+        return np.asarray((y.astype(np.float64) - self.target_mean_) / self.target_scale_)
 
     @property
     def schema_(self) -> Schema:

@@ -98,10 +98,10 @@ class CrossFitNumbers:
         return cls(models, parts, errors)
 
     @classmethod
-    def held_out(cls, model: Any, X: Any, y: Vector) -> Self:
-        """For rows that a fitted regressor has not seen: split conformal prediction, without a fit."""
-        errors = y - np.asarray(model.predict(X), dtype=np.float64)
-        return cls((model,), np.zeros(len(y), dtype=np.intp), errors)
+    def held_out(cls, model: Any, parts: Iterable[tuple[Any, Vector]]) -> Self:
+        """For parts (X, y) that a fitted regressor has not seen: split conformal prediction, without a fit."""
+        errors = np.concatenate([y - np.asarray(model.predict(X), dtype=np.float64) for X, y in parts])
+        return cls((model,), np.zeros(len(errors), dtype=np.intp), errors)
 
     def interval(self, X: Any, coverage: float) -> Intervals:
         """Intervals of new rows, by CV+ or split conformal prediction."""
@@ -175,10 +175,11 @@ class CrossFitClasses:
         return cls._of_values(models, parts, values, np.searchsorted(classes, y[rows]))
 
     @classmethod
-    def held_out(cls, model: Any, X: Any, y: np.ndarray, classes: np.ndarray) -> Self:
-        """For rows that a fitted classifier has not seen: split conformal prediction, without a fit."""
-        values = class_values(model, X, classes)
-        return cls._of_values((model,), np.zeros(len(y), dtype=np.intp), values, np.searchsorted(classes, y))
+    def held_out(cls, model: Any, parts: Iterable[tuple[Any, np.ndarray]], classes: np.ndarray) -> Self:
+        """For parts (X, y) that a fitted classifier has not seen: split conformal prediction, without a fit."""
+        found = [(class_values(model, X, classes), np.searchsorted(classes, y)) for X, y in parts]
+        values, codes = (np.concatenate(side) for side in zip(*found, strict=True))
+        return cls._of_values((model,), np.zeros(len(codes), dtype=np.intp), values, codes)
 
     @classmethod
     def _of_values(cls, models: tuple[Any, ...], parts: Positions, values: Matrix, codes: Positions) -> Self:
