@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import mercer
-from mercer import Blocks, ConformalRegressor, KernelRidge
+from mercer import Blocks, ConformalRegressor, GaussianProcessRegressor, KernelRidge
 from mercer._errors import DataError, MemoryBudgetError, MercerWarning, NumericalError, ParameterError
+from mercer.kernels import RBF, White
 
 RNG = np.random.default_rng(0)
 X, NEW = RNG.normal(size=(40, 2)), RNG.normal(size=(7, 2))
@@ -191,3 +193,60 @@ def test_folds_and_held_out_rows_work_with_landmarks() -> None:
         with mercer.config(memory="4MiB"):
             found = ConformalRegressor(learner, cv=cv).fit(rows[:1500], y[:1500]).interval(rows[1500:])
         assert 0.85 < np.mean((found.lower <= y[1500:]) & (y[1500:] <= found.upper)) < 0.95
+
+
+KERNELS = [(RBF(1.0), None, 0.1), (1.5 * RBF(1.0) + White(0.2), 0.3, 0.6)]
+
+
+@pytest.mark.parametrize(("kernel", "noise", "variance"), KERNELS, ids=["alpha", "all"])
+def test_a_process_has_the_intervals_of_refits(kernel: Any, noise: float | None, variance: float) -> None:
+    process = GaussianProcessRegressor(
+        kernel, alpha=0.1, noise=noise, optimizer=None, approximation="nystroem", landmarks=Z
+    )
+    found = process.fit(X, Y).interval(NEW, 0.8, training=(X, Y))
+
+    def moments(model: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean, std = model.predict(rows, return_std=True, observation=False)
+        return mean, np.sqrt(std**2 + variance)
+
+    low, high = [], []
+    for row in range(40):
+        rows = np.delete(np.arange(40), row)
+        model = process.fit(X[rows], Y[rows])
+        (mean, spread), (own, unit) = moments(model, NEW), moments(model, X[[row]])
+        radius = spread * abs(Y[row] - own) / unit
+        low.append(mean - radius)
+        high.append(mean + radius)
+    np.testing.assert_allclose(found.lower, np.sort(low, axis=0)[7], atol=1e-8)
+    np.testing.assert_allclose(found.upper, np.sort(high, axis=0)[-8], atol=1e-8)
+    assert found.guaranteed == 0.6
+
+
+@pytest.mark.parametrize("alpha", [0.1, RNG.uniform(0.05, 0.5, 40)], ids=["alike", "each"])
+@pytest.mark.parametrize("normalize", [False, True])
+def test_all_rows_as_landmarks_give_the_intervals_of_the_exact_process(normalize: bool, alpha: Any) -> None:
+    both = np.c_[Y + 3.0, Y**2]
+    exact = GaussianProcessRegressor(RBF(1.0), alpha=alpha, normalize_y=normalize, optimizer=None).fit(X, both)
+    over = clone(exact).set_params(approximation="nystroem", landmarks=X).fit(X, both)
+    found, expected = over.interval(NEW, 0.8, training=(X, both)), exact.interval(NEW, 0.8)
+    np.testing.assert_allclose(found.lower, expected.lower, atol=1e-6)
+    np.testing.assert_allclose(found.upper, expected.upper, atol=1e-6)
+    assert found.guaranteed == expected.guaranteed
+
+
+def test_a_saved_process_with_searched_parameters_takes_its_rows(tmp_path: Path) -> None:
+    process = GaussianProcessRegressor(
+        RBF(1.0), noise=0.1, approximation="nystroem", n_landmarks=12, random_state=0
+    ).fit(X, Y)
+    mercer.save(process, tmp_path / "m.mercer")
+    found = mercer.load(tmp_path / "m.mercer").interval(NEW, training=(X, Y))
+    np.testing.assert_array_equal(found.lower, process.interval(NEW, training=(X, Y)).lower)
+    assert found.guaranteed == 0.0
+    # Far from all rows the process is less sure.
+    assert (found.upper - found.lower)[0] > (found.upper - found.lower)[1:].max()
+    with pytest.raises(DataError, match="does not hold the rows that this GaussianProcessRegressor was fitted to"):
+        process.interval(NEW, training=(X, Y[::-1]))
+    with pytest.raises(ParameterError, match="which has no sample weights, but has three parts"):
+        process.interval(NEW, training=(X, Y, np.ones(40)))
+    with pytest.raises(ParameterError, match="interval needs the training rows"):
+        process.interval(NEW)

@@ -62,7 +62,7 @@ def test_ends_are_those_of_all_numbers_and_few_rows_are_looked_at(
 
     monkeypatch.setattr(FeatureRows, "visit", counting)
     cross = Gram(KERNEL, NEW, Z, dtype=np.float64)
-    lower, upper = jackknife_ends(found, cross, scores, 0.9, lambda part, _: units[part])
+    lower, upper = jackknife_ends(found, cross, scores, 0.9, lambda part, *_: units[part])
     assert sum(looked_at) < 400
     Psi = np.empty((2000, 12))
     visit(ROWS, lambda part, block: Psi.__setitem__(part, found.features(KERNEL(X[part], Z))[0]))

@@ -18,6 +18,11 @@ from mercer.solvers.gaussian.posterior import LeftOut, Posterior
 _LEAST = 1e-12
 
 
+def common_noise(noise: Vector, variances: Vector) -> float:
+    """The variance of the noise of a new target, from those of n targets (n,), which have ``variances`` in all."""
+    return float(np.mean(noise)) + _LEAST * float(variances.max())
+
+
 @dataclass(frozen=True, eq=False)
 class NewRows:
     """What a process needs of m new rows.
@@ -57,7 +62,7 @@ def intervals_of_posterior(
     errors, variance = targets - left_out.mean, left_out.variance[:, 0]
     warn_if_few(len(targets), coverage)
     radii = np.abs(errors)
-    common = float(np.mean(noise)) + _LEAST * float(variance.max())
+    common = common_noise(noise, variance)
     if rows.prior is not None:
         radii = radii / np.sqrt(np.maximum(variance - noise, 0.0) + common)[:, None]
 

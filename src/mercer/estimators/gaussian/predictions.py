@@ -23,12 +23,14 @@ from mercer.engine import memory
 from mercer.estimators.gaussian.covariance import covariance_of
 from mercer.estimators.gaussian.in_parts import predicts_parts
 from mercer.estimators.gaussian.intervals import NewRows, intervals_of_posterior
+from mercer.estimators.gaussian.landmark_intervals import process_intervals
 from mercer.estimators.gaussian.options import function_variance, mean_functions, require_observation, row_variances
 from mercer.estimators.gaussian.over_landmarks import require_all_rows
 from mercer.estimators.shared.base import KernelEstimator, bind_columns
 from mercer.estimators.shared.definiteness import PROCESS, counts_as_definite
 from mercer.estimators.shared.expansion import KernelExpansion, feature_map_of, norm_of, unless_stored, without_noise
 from mercer.estimators.shared.intervals import JACKKNIFE, Intervals, check_coverage, guaranteed_by_jackknife
+from mercer.estimators.shared.landmark_intervals import OVER_LANDMARKS, require_training
 from mercer.estimators.shared.layout import read_only
 from mercer.gram import Gram
 from mercer.gram.hold import reserve_square
@@ -322,12 +324,13 @@ class GaussianPredictions(KernelEstimator):
         rows = Rows(self.X_train_)
         return noise + diagonal(self.kernel_, rows) - function_variance(self.kernel_, rows)
 
-    def interval(self, X: RowsLike, coverage: float = 0.9) -> Intervals:
+    def interval(self, X: RowsLike, coverage: float = 0.9, *, training: Any = None) -> Intervals:
         r"""Intervals that contain new observations in rows X, by the jackknife+ from exact left-out predictions.
 
         The process without row i predicts :math:`f_{-i}(x)` with deviation :math:`\sigma_{-i}(x)`, both in closed form.
         Intervals follow from :math:`f_{-i}(x) \pm \sigma_{-i}(x)\, |y_i - f_{-i}(x_i)| / \sigma_{-i}(x_i)`, so they are
         wider where the process is less sure, and as wide as the errors of left-out rows were, whatever the noise is.
+        With landmarks, these are the processes without row i over the same landmarks.
 
         Parameters
         ----------
@@ -336,18 +339,25 @@ class GaussianPredictions(KernelEstimator):
             known, errors are then not divided by deviations.
         coverage : float, default=0.9
             The share of new observations that the intervals are to contain, between 0 and 1.
+        training : tuple (X, y), optional
+            After a fit with an approximation, which keeps its landmarks alone: the arrays that it was fitted to. The
+            model may have been saved and loaded since.
 
         Returns
         -------
         Intervals
             ``lower`` and ``upper`` of shape (m,) or (m, n_targets). ``guaranteed`` is ``2 * coverage - 1`` if
-            hyper-parameters were given and ``alpha`` is a number; otherwise 0, because all rows had a part in their
-            choice.
+            hyper-parameters and landmarks that are none of the rows were given and ``alpha`` is a number; otherwise 0,
+            because all rows had a part in their choice.
 
         Raises
         ------
         ParameterError
-            If the coverage is not between 0 and 1, or the fit kept its landmarks alone.
+            If the coverage is not between 0 and 1, or ``training`` is missing or not needed.
+        DataError
+            If ``training`` does not hold the rows of the fit: its objective for them is then not nearly the least one.
+        MemoryBudgetError
+            If the matrices or ten numbers for each row do not fit the memory budget.
 
         Warns
         -----
@@ -372,8 +382,13 @@ class GaussianPredictions(KernelEstimator):
         """
         coverage = check_coverage(coverage)
         check_is_fitted(self, "alpha_")
-        require_all_rows(self, "interval")
+        on_landmarks = self._landmark_factors is not None
+        require_training(self, training, on_landmarks=on_landmarks)
         X = self._check_X(X, reset=False)
+        if on_landmarks:
+            lower, upper, sure = process_intervals(self, X, self._cross(X), training, coverage)
+            guaranteed = guaranteed_by_jackknife(coverage) if sure else 0.0
+            return Intervals(self._unscaled(lower), self._unscaled(upper), coverage, OVER_LANDMARKS, guaranteed)
         kernel = self.kernel_
         rows = NewRows(
             self._cross(X),

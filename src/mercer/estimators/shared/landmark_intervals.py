@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -90,9 +91,20 @@ def training_rows(learner: Any, training: Any, targets: tuple[int, ...]) -> tupl
     return X, y.reshape(len(y), -1), weights
 
 
-def require_same_rows(learner: Any, gap: float, least: float, squares: float) -> None:
-    """Raise DataError if the fit's objective for the rows is above the least one by more than its own gap."""
-    allowed = max(_SHARE * least, _TIMES * learner.certificate_.gap, _ROUNDING * squares)
+def systems(m: int) -> AbstractContextManager[None]:
+    """Reserve memory for the matrices of m landmarks."""
+    return memory.reserve(3 * 8 * m * m, f"the systems of {m:,} landmarks", _WAY_OUT)
+
+
+def require_same_rows(
+    learner: Any, left_out: LeftOutRows, sums: FeatureSums, coefficients: Matrix, proven: float
+) -> None:
+    """Raise DataError if the objective of coefficients (m, t) for the rows is above the least one.
+
+    ``proven`` is the gap that the fit has proved.
+    """
+    gap, least = float(left_out.gap(coefficients).sum()), float(left_out.least(sums).sum())
+    allowed = max(_SHARE * least, _TIMES * proven, _ROUNDING * float(sums.squares.sum()))
     if gap > allowed:
         raise DataError(
             f"training does not hold the rows that this {type(learner).__name__} was fitted to: for these, its "
@@ -125,15 +137,14 @@ def ridge_intervals(learner: Any, X: Any, training: Any, coverage: float) -> tup
     lower, upper = np.empty((X.shape[0], t)), np.empty((X.shape[0], t))
     parts = restriction_to(Landmarks(learner.X_fit_, None), learner.kernel_, rows, learner.n_jobs)
     cross, alphas = learner._gram(X, learner.X_fit_, dtype=np.float64), np.broadcast_to(learner.alpha_, t)
-    with memory.reserve(3 * 8 * m * m, f"the systems of {m:,} landmarks", _WAY_OUT), threads.workers(learner.n_jobs):
+    with systems(m), threads.workers(learner.n_jobs):
         features = FeatureRows(parts.gram, parts.white)
         sums = FeatureSums.of(features, targets, weights)
         for alpha in np.unique(alphas):
             columns = np.flatnonzero(alphas == alpha)
             own, y = sums.of_targets(columns), targets[:, columns]
             left_out = LeftOutRows.of(features, own, y, np.minimum(weights, 1.0), float(alpha))
-            gap, least = left_out.gap(coefficients[:, columns]), left_out.least(own)
-            require_same_rows(learner, float(gap.sum()), float(least.sum()), float(own.squares.sum()))
+            require_same_rows(learner, left_out, own, coefficients[:, columns], learner.certificate_.gap)
             scores = Scores(np.abs(left_out.errors), counts)
             lower[:, columns], upper[:, columns] = jackknife_ends(left_out, cross, scores, coverage)
     given = counts is None and not isinstance(learner.alpha, str) and learner._is_kernel_given(learner.X_fit_)

@@ -40,7 +40,7 @@ _WAY_OUT = (
     "70 % of the rows, whose intervals take the memory of predictions and one number for each of the other rows."
 )
 
-Deviations = Callable[[slice, Vector], Vector]
+Deviations = Callable[[slice, Vector, Vector], Vector]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +82,8 @@ def jackknife_ends(
     scores : Scores
     coverage : float
     deviations : callable, optional
-        From a slice of new rows, and the differences of their leverages and explained variances, to the deviations of
-        their targets, above 0.
+        From a slice of new rows, their leverages and their explained variances to the deviations of their targets,
+        above 0.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def jackknife_ends(
             F, explained = left_out.features(K)
             leverages = np.einsum("ij,ij->i", F, F)
             means = lapack.multiply(F, left_out.solution)
-            units = np.ones(len(F)) if deviations is None else deviations(part, leverages - explained)
+            units = np.ones(len(F)) if deviations is None else deviations(part, leverages, explained)
             F /= units[:, None]
             low, high = _of_strip(left_out, scores, rank, F, float((np.sqrt(leverages) / units).max()))
             ends = means + units[:, None] * low, means - units[:, None] * high
