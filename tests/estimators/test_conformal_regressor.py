@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import cross_val_score
 
 from mercer import SVC, ConformalClassifier, ConformalRegressor
-from mercer._errors import ParameterError
+from mercer._errors import DataError, ParameterError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2))
@@ -59,3 +59,26 @@ def test_a_share_of_none_or_all_is_refused(coverage: float) -> None:
     X = np.arange(40.0)[:, None]
     with pytest.raises(ParameterError, match="coverage must be a number between 0 and 1"):
         ConformalRegressor(Ridge()).fit(X, X[:, 0]).interval(X, coverage)
+
+
+@pytest.mark.parametrize(
+    ("model", "bad", "words"),
+    [
+        (ConformalRegressor(Ridge()), np.nan, r"contains NaN.* 1 of 60 rows are not finite, first nan in row 7; drop"),
+        (ConformalRegressor(Ridge()), -np.inf, "contains infinity.* 1 of 60 rows .* first -inf in row 7; drop"),
+        (ConformalRegressor(Ridge()), "far", "ConformalRegressor learns numbers, but y holds"),
+        (ConformalClassifier(LogisticRegression()), np.nan, r"1 labels are missing, the first \(nan\) in row 7"),
+        (ConformalClassifier(LogisticRegression()), None, r"1 labels are missing, the first \(None\) in row 7"),
+        (ConformalClassifier(LogisticRegression()), np.inf, "contains infinity.* first inf in row 7; drop"),
+    ],
+)
+def test_targets_that_are_no_targets_are_named_by_their_row(model: Any, bad: Any, words: str) -> None:
+    y = np.where(X[:, 0] > 0, 1.0, 0.0).astype(object)
+    y[7] = bad
+    with pytest.raises(DataError, match=words):
+        model.fit(X, y if isinstance(bad, str | None) else y.astype(float))
+
+
+def test_one_class_is_shown_as_a_number() -> None:
+    with pytest.raises(DataError, match=r"one class alone, 1\.0; a classifier"):
+        ConformalClassifier(LogisticRegression()).fit(X, np.ones(60))

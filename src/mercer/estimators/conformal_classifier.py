@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import DataError
 from mercer._types import Matrix, RowsLike
 from mercer.data.fitted import Fitted
+from mercer.data.objects import short
 from mercer.data.statements import Count, Is, Labels
 from mercer.estimators.shared.cross_fit import CrossFitClasses
 from mercer.estimators.shared.intervals import PredictionSets
@@ -84,14 +85,14 @@ class ConformalClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         DataError
-            If y has several columns or one class alone, or there are fewer rows than parts.
+            If y has several columns, missing labels or one class alone, or there are fewer rows than parts.
         ParameterError
             If ``cv`` is neither a number of parts nor a share, or the kernel is precomputed.
         """
         X, y = checked_rows_and_targets(self, X, y)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
-            raise DataError(f"y has one class alone, {self.classes_[0]!r}; a classifier needs two.")
+            raise DataError(f"y has one class alone, {short(self.classes_[0])}; a classifier needs two.")
         splits = splits_of(self.cv, self.random_state, len(y), y)
         self.cross_fit_ = CrossFitClasses.of(self.estimator, X, y, self.classes_, splits)
         self.estimator_ = self.cross_fit_.models[0] if len(splits) == 1 else clone(self.estimator).fit(X, y)

@@ -81,13 +81,13 @@ class ConformalRegressor(RegressorMixin, BaseEstimator):
         Raises
         ------
         DataError
-            If y has several columns, or there are fewer rows than parts.
+            If y has several columns, holds NaN, infinity or what is no number, or there are fewer rows than parts.
         ParameterError
             If ``cv`` is neither a number of parts nor a share, or the kernel is precomputed.
         """
         X, y = checked_rows_and_targets(self, X, y)
         splits = splits_of(self.cv, self.random_state, len(y), None)
-        self.cross_fit_ = CrossFitNumbers.of(self.estimator, X, y.astype(np.float64), splits)
+        self.cross_fit_ = CrossFitNumbers.of(self.estimator, X, y, splits)
         self.estimator_ = self.cross_fit_.models[0] if len(splits) == 1 else clone(self.estimator).fit(X, y)
         return self
 

@@ -33,6 +33,21 @@ def test_missing_labels_are_named_by_their_row(learner: Any, labels: Any) -> Non
         learner().fit(X[:4], labels)
 
 
+@pytest.mark.parametrize(
+    ("learner", "bad", "words"),
+    [
+        (SVR, np.nan, r"y contains NaN\. The targets of 2 of 60 rows are not finite, first nan in row 4; drop"),
+        (SVR, np.inf, r"y contains infinity .*\. The targets of 2 of 60 rows are not finite, first inf in row 4; drop"),
+        (SVC, -np.inf, r"y contains infinity .* first -inf in row 4; drop"),
+    ],
+)
+def test_targets_that_are_not_finite_are_named_by_their_row(learner: Any, bad: float, words: str) -> None:
+    targets = Y.astype(float)
+    targets[[4, 9]] = bad
+    with pytest.raises(DataError, match=words):
+        learner().fit(X, targets)
+
+
 @pytest.mark.filterwarnings("always")
 @pytest.mark.parametrize(
     "fit",

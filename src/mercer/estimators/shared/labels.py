@@ -12,8 +12,10 @@ from sklearn.utils.validation import column_or_1d
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import Positions, Vector
+from mercer.data.objects import short
 from mercer.data.sklearn_errors import advised
 from mercer.data.vectors import refuse_unreal
+from mercer.estimators.shared.targets import require_finite
 
 
 def check_labels(learner: str, y: ArrayLike, n: int) -> np.ndarray:
@@ -32,6 +34,8 @@ def check_labels(learner: str, y: ArrayLike, n: int) -> np.ndarray:
             f"Input y contains NaN, or another missing value: {len(missing)} labels are missing, the first "
             f"({y[missing[0]]}) in row {missing[0]}; drop these rows, or add labels."
         )
+    if y.dtype.kind == "f":
+        require_finite(y)
     with advised():
         check_classification_targets(y)
     if len(y) != n:
@@ -171,14 +175,14 @@ def class_factors(class_weight: Any, classes: np.ndarray, codes: NDArray[np.inte
         return np.ones(len(classes))
     if not isinstance(class_weight, dict):
         raise ParameterError(
-            f"class_weight must be a dict of factors by class, 'balanced' or None, but is {class_weight!r}."
+            f"class_weight must be a dict of factors by class, 'balanced' or None, but is {short(class_weight)}."
         )
     try:
         factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ParameterError(
-            f"class_weight must have a number for each class by its name in y, but is {class_weight!r}; the classes "
-            f"are {classes[:10].tolist()}."
+            f"class_weight must have a number for each class by its name in y, but is {short(class_weight)}; the "
+            f"classes are {classes[:10].tolist()}."
         ) from error
     if not (np.isfinite(factors) & (factors > 0)).all():
         raise ParameterError(f"class_weight must be finite numbers above 0, and gives {factors.tolist()}.")

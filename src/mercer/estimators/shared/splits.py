@@ -11,7 +11,10 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
 
 from mercer._errors import DataError, ParameterError
+from mercer.data.objects import short
 from mercer.estimators.shared.cross_fit import Split
+from mercer.estimators.shared.labels import check_labels
+from mercer.estimators.shared.targets import check_numbers
 
 
 def splits_of(cv: Any, random_state: Any, n: int, labels: np.ndarray | None) -> list[Split]:
@@ -44,7 +47,7 @@ def splits_of(cv: Any, random_state: Any, n: int, labels: np.ndarray | None) -> 
     if not (whole and int(cv) >= 2) and not (isinstance(cv, Real) and not isinstance(cv, bool) and 0 < float(cv) < 1):
         raise ParameterError(
             f"cv must be a number of parts, 2 or more, or the share of rows that are held out, between 0 and 1, but is "
-            f"{cv!r}."
+            f"{short(cv)}."
         )
     rarest = n if labels is None else int(np.unique(labels, return_counts=True)[1].min())
     if whole:
@@ -66,7 +69,7 @@ def checked_rows_and_targets(learner: Any, X: Any, y: ArrayLike) -> tuple[Any, n
     ParameterError
         If the estimator is a classifier for a regression, or the other way round.
     DataError
-        If y is missing, has several columns, or another length.
+        If y is missing, has several columns, or another length; or if targets are missing, infinite or no numbers.
     """
     if is_classifier(learner) != is_classifier(learner.estimator):
         kind = "classifier" if is_classifier(learner) else "regressor"
@@ -81,6 +84,10 @@ def checked_rows_and_targets(learner: Any, X: Any, y: ArrayLike) -> tuple[Any, n
         y = y.ravel()
     if y.shape != (n,):
         raise DataError(f"y must have the shape ({n},) for these rows, but has {y.shape}; pass one for each.")
+    if is_classifier(learner):
+        y = check_labels(type(learner).__name__, y, n)
+    else:
+        y = check_numbers(learner, y, X, several=False)
     for name in ("n_features_in_", "feature_names_in_"):
         learner.__dict__.pop(name, None)
     if getattr(X, "ndim", 1) == 2:

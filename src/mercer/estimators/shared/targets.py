@@ -36,6 +36,7 @@ def check_numbers(learner: KernelEstimator, y: ArrayLike, X: CheckedRows, *, sev
     array([1., 2.])
     """
     refuse_unreal(y, "y")
+    require_finite(y)
     with advised():
         # Text becomes numbers below, where the error names it.
         y = check_y(y, multi_output=several, y_numeric=False, estimator=learner)
@@ -65,6 +66,38 @@ def _is_number(entry: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def require_finite(y: ArrayLike) -> None:
+    """Raise if a number among the targets is NaN or infinite; what is not numbers passes.
+
+    Raises
+    ------
+    DataError
+        With the first row, and how many there are.
+
+    Examples
+    --------
+    >>> require_finite([1.0, np.nan, 2.0])
+    Traceback (most recent call last):
+        ...
+    mercer._errors.DataError: Input y contains NaN. The targets of 1 of 3 rows are not finite, first nan in row 1; ...
+    """
+    try:
+        numbers = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        return
+    if numbers.ndim == 0 or np.isfinite(numbers).all():
+        return
+    rows = numbers.reshape(len(numbers), -1)
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    # In the words of scikit-learn, which its checks of estimators ask for.
+    what = "NaN" if np.isnan(rows).any() else "infinity or a value too large for dtype('float64')"
+    first = rows[bad[0]][~np.isfinite(rows[bad[0]])][0]
+    raise DataError(
+        f"Input y contains {what}. The targets of {bad.size} of {len(rows)} rows are not finite, first {first} in row "
+        f"{bad[0]}; drop these rows, or replace the values."
+    )
 
 
 def require_squares(y: Vector) -> None:
