@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mercer._errors import DataError, IndefiniteKernelError, NumericalError, ParameterError
 from mercer._types import Array
 from mercer.data.columns import MixedRows
-from mercer.data.objects import Objects
+from mercer.data.objects import Objects, short
 from mercer.data.seeds import generator
 from mercer.data.vectors import column_names
 from mercer.engine import memory, tiles
@@ -265,9 +265,9 @@ def _tested(values: Array, size: float, dtype: np.dtype) -> PermutationTest:
 
 def _check(n_permutations: Any, unbiased: Any) -> None:
     if isinstance(n_permutations, bool) or not isinstance(n_permutations, Integral) or int(n_permutations) < 0:
-        raise ParameterError(f"n_permutations must be a whole number of 0 or more, but is {n_permutations!r}.")
+        raise ParameterError(f"n_permutations must be a whole number of 0 or more, but is {short(n_permutations)}.")
     if not isinstance(unbiased, bool | np.bool_):
-        raise ParameterError(f"unbiased must be True or False, but is {unbiased!r}.")
+        raise ParameterError(f"unbiased must be True or False, but is {short(unbiased)}.")
 
 
 def _of_both(X: Any, Z: Any, kernel: Any, gamma: Any, n_jobs: int | None) -> tuple[AnyGram, int]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mercer._errors import DataError, IndefiniteKernelError, ParameterError
 from mercer._types import Matrix
+from mercer.data.objects import short
 from mercer.data.seeds import generator
 from mercer.data.vectors import column_names
 from mercer.estimators.shared.base import bind_columns
@@ -207,6 +208,7 @@ def _signs(vectors: NDArray[np.floating], scale: Matrix) -> Matrix:
 def _check_count(n_components: Any, n: int) -> int:
     if isinstance(n_components, bool) or not isinstance(n_components, Integral) or not 1 <= int(n_components) <= n:
         raise ParameterError(
-            f"n_components must be a whole number from 1 to {n}, the rows of a weight above 0, but is {n_components!r}."
+            f"n_components must be a whole number from 1 to {n}, the rows of a weight above 0, but is "
+            f"{short(n_components)}."
         )
     return int(n_components)

@@ -23,6 +23,7 @@ from mercer.certification.of_landmark_losses import of_logistic, of_ridge
 from mercer.certification.rows_in_blocks import of_blocks
 from mercer.certification.rows_of_fit import RowsOfFit
 from mercer.data.blocks.blocks import Blocks
+from mercer.data.objects import short
 from mercer.data.seeds import generator
 from mercer.engine import memory, threads
 from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression
@@ -166,7 +167,7 @@ def _sample(n_rows: Any, confidence: Any, random_state: Any) -> RowSample | None
         return None
     count = whole("certify_landmarks", "n_rows", n_rows, f"a whole number of at least {_FEWEST}, or None", _FEWEST)
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
-        raise ParameterError(f"confidence must be a number between 0 and 1, but is {confidence!r}.")
+        raise ParameterError(f"confidence must be a number between 0 and 1, but is {short(confidence)}.")
     return RowSample(count, float(confidence), generator(random_state))
 
 

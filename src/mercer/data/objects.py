@@ -330,13 +330,24 @@ def _as_rows(table: Any, rows_as: str) -> str:
 
 
 def short(value: Any) -> str:
-    """Return a value as part of a message."""
+    """Return a value as part of a message, in one line; numbers of NumPy as those of Python.
+
+    >>> short(np.float64(1.0)), short([np.int64(3), "a"])
+    ('1.0', "[3, 'a']")
+    """
     try:
-        # In one line.
-        text = " ".join(line.strip() for line in repr(value).splitlines())
+        text = " ".join(line.strip() for line in repr(_of_python(value)).splitlines())
     except RecursionError:
         text = reprlib.repr(value)
     except ValueError:
         # Python writes no whole number of more than some thousands of digits.
         text = f"a value of type {type(value).__name__} that cannot be printed"
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _of_python(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if type(value) in (list, tuple):
+        return type(value)(map(_of_python, value))
+    return {_of_python(key): _of_python(entry) for key, entry in value.items()} if type(value) is dict else value

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from mercer._errors import ParameterError
+from mercer.data.objects import short
 
 
 def generator(random_state: Any) -> np.random.RandomState:
@@ -22,6 +23,7 @@ def generator(random_state: Any) -> np.random.RandomState:
         rng: np.random.RandomState = check_random_state(random_state)
     except ValueError as error:
         raise ParameterError(
-            f"random_state must be a whole number of 0 or more, a numpy RandomState or None, but is {random_state!r}."
+            f"random_state must be a whole number of 0 or more, a numpy RandomState or None, but is "
+            f"{short(random_state)}."
         ) from error
     return rng

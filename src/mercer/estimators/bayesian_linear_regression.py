@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mercer._errors import MercerWarning, ParameterError, warn_user
 from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
+from mercer.data.objects import short
 from mercer.data.sklearn_errors import advised
 from mercer.data.statements import Count, Floats, Is, Labels, Number
 from mercer.data.vectors import refuse_unreal
@@ -304,7 +305,9 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         if theta is not None:
             logs = np.asarray(theta, dtype=np.float64)
             if logs.shape != (2,) or not np.isfinite(logs).all():
-                raise ParameterError(f"theta must be two finite numbers, log(alpha) and log(beta), but is {theta!r}.")
+                raise ParameterError(
+                    f"theta must be two finite numbers, log(alpha) and log(beta), but is {short(theta)}."
+                )
             precisions = (float(np.exp(logs[0])), float(np.exp(logs[1])))
         value, gradient = self._spectrum.evidence(*precisions)
         return (value, gradient) if eval_gradient else value
@@ -315,7 +318,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         if isinstance(value, str) and value == _LEARNED:
             return None
         if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
-            raise ParameterError(f"{name} must be a finite number above 0, or 'evidence', but is {value!r}.")
+            raise ParameterError(f"{name} must be a finite number above 0, or 'evidence', but is {short(value)}.")
         return float(value)
 
     def _coordinates(self, rows: Vector) -> tuple[Vector, Vector]:

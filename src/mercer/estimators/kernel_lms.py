@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from mercer._errors import DataError, ParameterError, warn_user
 from mercer._types import Positions, RowsLike, Vector
 from mercer.data.fitted import Fitted
+from mercer.data.objects import short
 from mercer.data.statements import Count, Either, Floats, Is, Maybe, Number
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.baseline import no_offset_remedy, warn_if_worse_than_mean
@@ -322,9 +323,9 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
         rate = self.learning_rate
         if isinstance(rate, str) or not isinstance(rate, Real) or isinstance(rate, bool):
             if not (isinstance(rate, str) and rate == "auto"):
-                raise ParameterError(f"learning_rate must be a finite number above 0 or 'auto', but is {rate!r}.")
+                raise ParameterError(f"learning_rate must be a finite number above 0 or 'auto', but is {short(rate)}.")
         elif not 0 < float(rate) < np.inf:
-            raise ParameterError(f"learning_rate must be a finite number above 0 or 'auto', but is {rate!r}.")
+            raise ParameterError(f"learning_rate must be a finite number above 0 or 'auto', but is {short(rate)}.")
         require_number(self, "tol", "a finite number of 0 or more", lambda value: 0 <= value < np.inf)
         require_number(self, "validation_fraction", "a number between 0 and 1", lambda value: 0 < value < 1)
         for name in ("max_iter", "n_iter_no_change"):

@@ -15,6 +15,7 @@ from sklearn.metrics import d2_pinball_score
 from mercer._errors import ParameterError
 from mercer._types import CheckedRows, Matrix, RowsLike, Vector
 from mercer.data.fitted import Fitted
+from mercer.data.objects import short
 from mercer.data.statements import Count, Flag, Floats, Is, Maybe, Whole
 from mercer.engine import memory
 from mercer.estimators.shared.along import FitsAlongPenalty, FromSolutions
@@ -387,7 +388,7 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
         inside = levels.ndim == 1 and len(levels) > 0 and bool(((levels > 0) & (levels < 1)).all())
         if not inside or len(np.unique(levels)) < len(levels):
             raise ParameterError(
-                f"quantiles must be a number between 0 and 1, or several distinct ones, but is {self.quantiles!r}."
+                f"quantiles must be a number between 0 and 1, or several distinct ones, but is {short(self.quantiles)}."
             )
         if require_approximation(self) and self.non_crossing and len(levels) > 1:
             refuse_on_landmarks(

@@ -22,6 +22,7 @@ from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.dask_source import is_dask
 from mercer.data.fitted import Fitted
+from mercer.data.objects import short
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Whole, Word
 from mercer.engine import memory
 from mercer.estimators.gaussian.left_out_kernel import LeftOutKernel, free_gamma
@@ -354,8 +355,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self._check_search()
         if self.solver == "cg" and criterion is not None:
             raise ParameterError(
-                f"solver='cg' solves for given penalties, and alpha={self.alpha!r} is to be chosen; pass numbers, or "
-                "another solver."
+                f"solver='cg' solves for given penalties, and alpha={short(self.alpha)} is to be chosen; pass numbers, "
+                "or another solver."
             )
         rows, system = self._state_problem(X, y, sample_weight)
         if (criterion == "loo" or self.learns_kernel) and not self._is_precomputed:
@@ -375,7 +376,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         if self.solver == "cg" and not able:
             raise ParameterError(
                 f"solver='cg' needs a positive semi-definite kernel and alpha above 0, but kernel is {self.kernel!r} "
-                f"and alpha is {self.alpha!r}; change these, or pass solver='cholesky'."
+                f"and alpha is {short(self.alpha)}; change these, or pass solver='cholesky'."
             )
         if able and self.solver != "cholesky":
             with ExitStack() as stack:
@@ -549,7 +550,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         """
         if isinstance(self.alpha, str):
             raise ParameterError(
-                f"alpha={self.alpha!r} has the penalty chosen by a fit; pass the number that was chosen (alpha_)."
+                f"alpha={short(self.alpha)} has the penalty chosen by a fit; pass the number that was chosen (alpha_)."
             )
         rows, system = self._state_problem(X, y, sample_weight)
         targets, n = system.shape[1], len(self.y_fit_)
@@ -841,7 +842,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             )
         if isinstance(self.alpha, str) and self.alpha != "loo":
             raise ParameterError(
-                f"{setting} cannot be combined with alpha={self.alpha!r}; pass alpha='loo' or a number."
+                f"{setting} cannot be combined with alpha={short(self.alpha)}; pass alpha='loo' or a number."
             )
         if np.size(self.alpha) != 1:
             raise ParameterError(

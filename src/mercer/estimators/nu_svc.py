@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mercer._errors import MercerWarning, ParameterError, warn_user
 from mercer._registered import CommandLine
 from mercer._types import Vector
+from mercer.data.objects import short
 from mercer.estimators.shared.parameters import require_number
 from mercer.estimators.svm.class_rows import ClassRows
 from mercer.estimators.svm.pair_classifier import PairClassifier
@@ -241,7 +242,7 @@ class NuSVC(PairClassifier):
             rows = [float(weights[number]) for number in pair]
             names = [repr(name) for name in data.names[list(pair)].tolist()]
             raise ParameterError(
-                f"nu={self.nu!r} is infeasible: for the classes {names[0]} and {names[1]}, with rows of weight "
+                f"nu={short(self.nu)} is infeasible: for the classes {names[0]} and {names[1]}, with rows of weight "
                 f"{rows[0]:g} and {rows[1]:g}, nu can be {most:.6g} at most, twice the share of the smaller one. "
                 f"Choose nu <= {np.floor(most * 1e6) / 1e6:g}, or SVC."
             )
@@ -261,8 +262,8 @@ class NuSVC(PairClassifier):
         for pair in sorted(self.__dict__.pop("_flat", [])):
             first, second = self.classes_[list(pair)].tolist()
             warn_user(
-                f"nu={self.nu!r} is so small that the optimal margin between the classes {first!r} and {second!r} is "
-                "zero to rounding, and predictions between the two are meaningless. Raise nu, use a kernel that "
+                f"nu={short(self.nu)} is so small that the optimal margin between the classes {first!r} and {second!r} "
+                "is zero to rounding, and predictions between the two are meaningless. Raise nu, use a kernel that "
                 "separates the classes better, or use SVC.",
                 MercerWarning,
             )

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import MercerWarning, ParameterError
 from mercer._types import Matrix, Positions, RowsLike, Vector
 from mercer.data.fitted import Fitted
+from mercer.data.objects import short
 from mercer.data.statements import Floats, Is, Number
 from mercer.engine import memory
 from mercer.estimators.gaussian_process_regressor import GaussianProcessRegressor
@@ -363,7 +364,7 @@ class TabularRegressor(RegressorMixin, TabularModel):
         check_is_fitted(self, "model_")
         wanted = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
         if wanted.ndim != 1 or not ((wanted > 0) & (wanted < 1)).all():
-            raise ParameterError(f"quantiles must be numbers between 0 and 1, but are {quantiles!r}.")
+            raise ParameterError(f"quantiles must be numbers between 0 and 1, but are {short(quantiles)}.")
         features, gaps = self._encoded(X)
         mean, std = self._with_deviations(features, gaps)
         errors = np.tile(error_quantiles(self.residual_quantiles_, wanted), (len(mean), 1))

@@ -313,7 +313,7 @@ def _pair(model: Any, found: Explained, classes: list[Any], output: Any) -> Expl
         if not isinstance(output, (tuple, list)) or len(output) != 2:
             raise ParameterError(
                 f"{type(model).__name__} decides between pairs of classes; output must be a pair such as "
-                f"{tuple(classes[:2])!r}, but is {short(output)}."
+                f"{short(tuple(classes[:2]))}, but is {short(output)}."
             )
         first, second = (_place(classes, label) for label in output)
         if first == second:

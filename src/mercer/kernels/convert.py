@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer._errors import DataError, ParameterError
 from mercer.data.column_statistics import variance_of_entries
+from mercer.data.objects import short
 from mercer.kernels.algebra import Constant
 from mercer.kernels.foreign import FromSklearn
 from mercer.kernels.function import from_function, takes_single_rows
@@ -128,14 +129,14 @@ def check_rates(gamma: Any, degree: Any, coef0: Any) -> None:
     """
     if isinstance(gamma, str) and gamma not in ("scale", "auto"):
         way_out = " SVC and SVR alone have gamma='cv'; KernelSearchCV chooses gamma for others." * (gamma == "cv")
-        raise ParameterError(f"gamma must be a number, 'scale' or 'auto', but is {gamma!r}.{way_out}")
+        raise ParameterError(f"gamma must be a number, 'scale' or 'auto', but is {short(gamma)}.{way_out}")
     # Kernels that have a gamma refuse 0.
     if not (gamma is None or isinstance(gamma, str) or (_is_finite(gamma) and gamma >= 0)):
-        raise ParameterError(f"gamma must be a finite number above 0, 'scale' or 'auto', but is {gamma!r}.")
+        raise ParameterError(f"gamma must be a finite number above 0, 'scale' or 'auto', but is {short(gamma)}.")
     if not (_is_finite(degree) and degree >= 0):
-        raise ParameterError(f"degree must be a finite number of 0 or more, but is {degree!r}.")
+        raise ParameterError(f"degree must be a finite number of 0 or more, but is {short(degree)}.")
     if not _is_finite(coef0):
-        raise ParameterError(f"coef0 must be a finite number, but is {coef0!r}.")
+        raise ParameterError(f"coef0 must be a finite number, but is {short(coef0)}.")
 
 
 def _is_finite(value: Any) -> bool:
@@ -145,12 +146,12 @@ def _is_finite(value: Any) -> bool:
 def _gamma(gamma: Any, X: Any) -> float:
     if gamma is None or isinstance(gamma, str):
         if X is None:
-            raise ParameterError(f"gamma={gamma!r} depends on the data, but there are none; pass a number.")
+            raise ParameterError(f"gamma={short(gamma)} depends on the data, but there are none; pass a number.")
         if gamma != "scale":
             return 1.0 / X.shape[1]
         return rate_of_scale(X)
     if not gamma > 0:
-        raise ParameterError(f"gamma must be a finite number above 0, 'scale' or 'auto', but is {gamma!r}.")
+        raise ParameterError(f"gamma must be a finite number above 0, 'scale' or 'auto', but is {short(gamma)}.")
     return float(gamma)
 
 

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from mercer._errors import UnknownParameterError
+from mercer.data.objects import short
 from mercer.kernels.kernel import Kernel
 
 # What other libraries and textbooks call a parameter, and what it is called here where the kernel has it.
@@ -36,17 +37,17 @@ def _inverse(value: Any) -> str:
     try:
         return repr(1.0 / float(value))
     except (TypeError, ValueError, ZeroDivisionError):
-        return f"1 / {value!r}"
+        return f"1 / {short(value)}"
 
 
 # Parameters that are another function of ours: the call, and the formula that it gives.
 _OTHER: dict[tuple[str, str], Callable[[Any], tuple[str, str]]] = {
-    ("RBF", "gamma"): lambda v: (f"RBF.from_gamma({v!r})", "exp(-gamma |x - z|^2)"),
-    ("RBF", "variance"): lambda v: (f"RBF.from_variance({v!r})", "exp(-|x - z|^2 / (2 variance))"),
-    ("RBF", "sigma2"): lambda v: (f"RBF.from_variance({v!r})", "exp(-|x - z|^2 / (2 variance))"),
-    ("RBF", "width"): lambda v: (f"RBF.from_width({v!r})", "exp(-|x - z|^2 / width^2)"),
-    ("RBF", "bandwidth"): lambda v: (f"RBF({v!r})", "exp(-|x - z|^2 / (2 length_scale^2))"),
-    ("RBF", "sigma"): lambda v: (f"RBF({v!r})", "exp(-|x - z|^2 / (2 length_scale^2))"),
+    ("RBF", "gamma"): lambda v: (f"RBF.from_gamma({short(v)})", "exp(-gamma |x - z|^2)"),
+    ("RBF", "variance"): lambda v: (f"RBF.from_variance({short(v)})", "exp(-|x - z|^2 / (2 variance))"),
+    ("RBF", "sigma2"): lambda v: (f"RBF.from_variance({short(v)})", "exp(-|x - z|^2 / (2 variance))"),
+    ("RBF", "width"): lambda v: (f"RBF.from_width({short(v)})", "exp(-|x - z|^2 / width^2)"),
+    ("RBF", "bandwidth"): lambda v: (f"RBF({short(v)})", "exp(-|x - z|^2 / (2 length_scale^2))"),
+    ("RBF", "sigma"): lambda v: (f"RBF({short(v)})", "exp(-|x - z|^2 / (2 length_scale^2))"),
     ("Laplacian", "gamma"): lambda v: (f"Laplacian({_inverse(v)})", "exp(-gamma |x - z|_1)"),
 }
 
@@ -73,8 +74,8 @@ def right_call(kernel: type[Kernel], arguments: Sequence[Any], named: Mapping[st
     if names[unknown] is None:
         return f"{begin}it has {', '.join(f for f in fields if f != 'tuning') or 'none'}."
     parts = [
-        *map(repr, arguments),
-        *(f"{names[keyword]}={value!r}" for keyword, value in named.items() if names[keyword]),
+        *map(short, arguments),
+        *(f"{names[keyword]}={short(value)}" for keyword, value in named.items() if names[keyword]),
     ]
     return f"{begin}it is called {names[unknown]} here: {name}({', '.join(parts)})."
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import Vector
+from mercer.data.objects import short
 from mercer.loops.losses import GIVEN
 from mercer.losses.numeric import conjugate_by_tangents, prox_by_bracketing
 
@@ -250,5 +251,5 @@ def require(loss: str, name: str, value: Any, requirement: str, accepts: Callabl
     2.0
     """
     if not isinstance(value, Real) or isinstance(value, bool) or not accepts(float(value)):
-        raise ParameterError(f"{loss}: {name} must be {requirement}, but is {value!r}.")
+        raise ParameterError(f"{loss}: {name} must be {requirement}, but is {short(value)}.")
     return float(value)

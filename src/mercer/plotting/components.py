@@ -8,6 +8,7 @@ import numpy as np
 
 from mercer._errors import ParameterError
 from mercer._types import AnyArray, Matrix, Vector
+from mercer.data.objects import short
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.plotting.drawing import axes_for, colour_bar, legend, shown_rows, shown_text, table
 from mercer.plotting.palette import DIVERGING, INK, QUIET, colour, marker
@@ -176,7 +177,9 @@ class ComponentsDisplay:
             If matplotlib is not installed.
         """
         if component not in (None, 0, 1):
-            raise ParameterError(f"component must be 0 or 1, the first or second of the map, but is {component!r}.")
+            raise ParameterError(
+                f"component must be 0 or 1, the first or second of the map, but is {short(component)}."
+            )
         self.ax_ = axes_for(self, ax)
         self.figure_ = self.ax_.figure
         self.contours_ = None

@@ -11,6 +11,7 @@ import numpy as np
 from mercer._errors import ParameterError
 from mercer._optional import optional
 from mercer._types import Positions
+from mercer.data.objects import short
 from mercer.data.seeds import generator
 from mercer.plotting.palette import INK
 
@@ -99,7 +100,7 @@ def whole(name: str, value: Any, least: int) -> int:
     5
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise ParameterError(f"{name} must be a whole number of at least {least}, but is {value!r}.")
+        raise ParameterError(f"{name} must be a whole number of at least {least}, but is {short(value)}.")
     return int(value)
 
 

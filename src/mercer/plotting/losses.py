@@ -8,6 +8,7 @@ import numpy as np
 
 from mercer._errors import ParameterError
 from mercer._types import Matrix, Vector
+from mercer.data.objects import short
 from mercer.losses import Loss, as_loss
 from mercer.plotting.drawing import axes_for, legend, table
 from mercer.plotting.palette import colour, style
@@ -78,7 +79,7 @@ class LossDisplay:
             If a loss is unknown or not defined at the target, or the limit is not above 0.
         """
         if not 0 < limit < np.inf:
-            raise ParameterError(f"limit must be a number above 0, but is {limit!r}.")
+            raise ParameterError(f"limit must be a number above 0, but is {short(limit)}.")
         given = [losses] if isinstance(losses, (str, Loss)) or not np.iterable(losses) else list(losses)
         if not given:
             raise ParameterError("losses is empty; pass at least one loss.")

@@ -9,6 +9,7 @@ import scipy.linalg
 
 from mercer._errors import ParameterError
 from mercer._types import Matrix, Vector
+from mercer.data.objects import short
 from mercer.data.vectors import column_names
 from mercer.estimators.shared.base import bind_columns
 from mercer.gram.precomputed import check_square
@@ -117,7 +118,7 @@ class SpectrumDisplay:
     @classmethod
     def _of(cls, K: Matrix, ridge: float, total: int) -> Self:
         if not 0 < ridge < np.inf:
-            raise ParameterError(f"ridge must be a number above 0, but is {ridge!r}.")
+            raise ParameterError(f"ridge must be a number above 0, but is {short(ridge)}.")
         return cls(scipy.linalg.eigvalsh(K)[::-1].copy(), ridge=float(ridge), total=total)
 
     @property

@@ -8,6 +8,7 @@ import numpy as np
 
 from mercer._errors import ParameterError
 from mercer._types import AnyArray, Vector
+from mercer.data.objects import short
 from mercer.estimators.nu_svr import NuSVR
 from mercer.estimators.svr import SVR
 from mercer.plotting.drawing import axes_for, legend, shown_rows, shown_text, table
@@ -174,7 +175,7 @@ class TubeDisplay:
             If the numbers do not fit together, or epsilon is negative.
         """
         if not epsilon >= 0:
-            raise ParameterError(f"epsilon must be a number of 0 or more, but is {epsilon!r}.")
+            raise ParameterError(f"epsilon must be a number of 0 or more, but is {short(epsilon)}.")
         n = len(np.asarray(y_true))
         targets, predicted = numbers_of(y_true, n), numbers_of(y_pred, n)
         shown = shown_rows(n, max_points, random_state)

@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import Positions, Vector
+from mercer.data.objects import short
 from mercer.data.seeds import generator
 from mercer.data.sklearn_errors import advised
 from mercer.data.words import closest_names
@@ -48,7 +49,7 @@ def check_arguments(search: Any) -> None:
         )
     budget = search.time_budget
     if isinstance(budget, bool) or not isinstance(budget, int | float | np.number) or not budget > 0:
-        raise ParameterError(f"time_budget must be a number of seconds above 0, but is {budget!r}.")
+        raise ParameterError(f"time_budget must be a number of seconds above 0, but is {short(budget)}.")
     if search.log is not None and not (isinstance(search.log, str | os.PathLike) and os.fspath(search.log)):
         raise ParameterError(f"log must be the name of a file, or None, but is {search.log!r}.")
     generator(search.random_state)

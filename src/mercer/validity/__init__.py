@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer._errors import ParameterError
 from mercer._types import AnyArray
+from mercer.data.objects import short
 from mercer.engine.memory import budget, require
 from mercer.validity import eigenvalues
 from mercer.validity.eigenvalues import Spectrum
@@ -108,7 +109,7 @@ def check(
     """
     for name, value in (("ridge", ridge), ("tolerance", tolerance)):
         if value is not None and not 0 < value < np.inf:
-            raise ParameterError(f"{name} must be a number above 0, but is {value!r}.")
+            raise ParameterError(f"{name} must be a number above 0, but is {short(value)}.")
     operand = Operand.of(kernel_or_gram, X)
     rng = np.random.default_rng(random_state)
     if _takes_all(operand.n, full_spectrum_up_to):

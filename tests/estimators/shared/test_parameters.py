@@ -33,6 +33,10 @@ SEVERAL = np.array(["kkt", "gap"])
         (KernelSGDClassifier(["hinge"]), r"value.*gradient.*but \['hinge'\] has no value and no gradient"),
         (KernelSGDClassifier(shuffle=SEVERAL), "shuffle must be True, False or 'uniform', but is array"),
         (KernelSGDClassifier(fit_intercept="no"), "fit_intercept must be True or False, but is 'no'"),
+        (SVC(C=np.float64(-1.0)), r"C must be .*, but is -1\.0\."),
+        (NuSVC(nu=np.float64(0.99)), r"nu=0\.99 is infeasible"),
+        (SVC(gamma=np.float64(-2.0)), r"gamma must be .*, but is -2\.0\."),
+        (SVC(cache_size=np.int64(-1)), r"cache_size must be .*, but is -1"),
     ],
 )
 def test_what_is_no_choice(model: Any, words: str) -> None:

@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import Any
 
 from mercer._errors import DataError, ParameterError
+from mercer.data.objects import short
 from mercer.data.words import closest_names, listing
 
 
@@ -93,7 +94,7 @@ def check_count(what: str, value: Any) -> int:
         If it is anything else.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ParameterError(f"{what} must be a whole number of 1 or more, but is {value!r}.")
+        raise ParameterError(f"{what} must be a whole number of 1 or more, but is {short(value)}.")
     return int(value)
 
 

@@ -14,6 +14,7 @@ from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer._registered import CommandLine
 from mercer._types import Array, CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
+from mercer.data.objects import short
 from mercer.data.statements import Count, Floats, Maybe, Word
 from mercer.engine import settings
 from mercer.estimators.distances.diagonal import diagonal_of_new
@@ -262,5 +263,5 @@ def check_count(value: Any) -> int:
     3
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
-        raise ParameterError(f"n_neighbors must be a whole number of 1 or more, but is {value!r}.")
+        raise ParameterError(f"n_neighbors must be a whole number of 1 or more, but is {short(value)}.")
     return int(value)

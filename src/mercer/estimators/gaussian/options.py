@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from mercer._errors import DataError, ParameterError
 from mercer._types import CheckedRows, Matrix, Vector
 from mercer.data.columns import MixedRows
-from mercer.data.objects import Objects
+from mercer.data.objects import Objects, short
 from mercer.engine.tiles import spans
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.parameters import is_among, require_seed, require_whole
@@ -41,7 +41,7 @@ def row_variances(alpha: Any, n: int) -> Vector:
     try:
         values = np.asarray(alpha, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"alpha must be a number or one for each row, but is {alpha!r}.") from error
+        raise ParameterError(f"alpha must be a number or one for each row, but is {short(alpha)}.") from error
     if values.ndim > 1 or values.size not in (1, n):
         raise ParameterError(
             f"alpha must be a scalar or an array with as many entries as y: there are {n} rows, and its shape is "
@@ -61,11 +61,11 @@ def noise_parameter(noise: Any, bounds: Any) -> Parameter | None:
     real = isinstance(noise, (int, float, np.integer, np.floating)) and not isinstance(noise, bool)
     if not real or not 0 < noise < np.inf:
         raise ParameterError(
-            f"noise must be None or the positive variance at which the search starts, but is {noise!r}. For a known "
-            "variance pass alpha."
+            f"noise must be None or the positive variance at which the search starts, but is {short(noise)}. For a "
+            "known variance pass alpha."
         )
     if low <= 0:
-        raise ParameterError(f"noise_bounds must be above 0, but are {bounds!r}.")
+        raise ParameterError(f"noise_bounds must be above 0, but are {short(bounds)}.")
     return Parameter("noise", float(noise), (low, high), "log", True)
 
 

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer._types import CheckedRows, Matrix, RowsLike, Vector
 from mercer.data.distinct import stacked
+from mercer.data.objects import short
 from mercer.data.sklearn_errors import advised
 from mercer.data.vectors import column_names
 from mercer.engine import memory
@@ -277,7 +278,7 @@ class GaussianPredictions(KernelEstimator):
         ndarray of shape (m, n_samples) or (m, n_targets, n_samples)
         """
         if not isinstance(n_samples, (int, np.integer)) or isinstance(n_samples, bool) or n_samples < 1:
-            raise ParameterError(f"n_samples must be a whole number of at least 1, but is {n_samples!r}.")
+            raise ParameterError(f"n_samples must be a whole number of at least 1, but is {short(n_samples)}.")
         random = check_random_state(random_state)
         mean, covariance = self.predict(X, return_cov=True)
         if mean.ndim == 1:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import RowsLike, Vector
+from mercer.data.objects import short
 from mercer.solvers.solution import Certificate
 
 
@@ -70,14 +71,14 @@ class GivenCoefficients:
         try:
             b = np.atleast_1d(np.asarray(self.intercept, dtype=np.float64))
         except (TypeError, ValueError) as error:
-            raise DataError(f"intercept must be a number, or several, but is {self.intercept!r}.") from error
+            raise DataError(f"intercept must be a number, or several, but is {short(self.intercept)}.") from error
         if b.shape == (1,) and not allowed:
             b = np.repeat(b, count)
         if b.shape != (count,) or not np.isfinite(b).all():
-            raise DataError(f"intercept must be {count} finite number(s), but is {self.intercept!r}.")
+            raise DataError(f"intercept must be {count} finite number(s), but is {short(self.intercept)}.")
         if b.any() and not allowed:
             raise ParameterError(
-                f"the problem has no offset, and intercept is {self.intercept!r}; leave it out, or set "
+                f"the problem has no offset, and intercept is {short(self.intercept)}; leave it out, or set "
                 "fit_intercept=True where the model has that parameter."
             )
         return b

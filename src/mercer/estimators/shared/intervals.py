@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mercer._errors import MercerWarning, ParameterError, warn_user
 from mercer._types import Matrix, Vector
+from mercer.data.objects import short
 from mercer.engine import memory, threads
 from mercer.engine.tiles import spans
 from mercer.gram.hold import capacity
@@ -128,7 +129,7 @@ def check_coverage(coverage: Any) -> float:
     if not number or not _LEAST <= float(coverage) <= 1 - _LEAST:
         raise ParameterError(
             f"coverage must be a number between 0 and 1, the share of new targets that intervals are to contain, as in "
-            f"coverage=0.9, but is {coverage!r}."
+            f"coverage=0.9, but is {short(coverage)}."
         )
     return float(coverage)
 

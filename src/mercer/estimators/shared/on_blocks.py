@@ -18,6 +18,7 @@ from mercer._types import AnyArray, Matrix, Vector
 from mercer.data.blocks.block import Block
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.survey import Survey
+from mercer.data.objects import short
 from mercer.engine.settings import interrupts_raise
 from mercer.estimators.shared.restricted import Restriction, restriction
 from mercer.gram import Gram
@@ -111,8 +112,8 @@ def count_of(learner: Any) -> int:
     given = learner.landmarks
     if isinstance(learner.n_landmarks, str):
         raise ParameterError(
-            f"n_landmarks={learner.n_landmarks!r} is no number, and this needs one; pass a number, such as the one "
-            "that a fit to a sample of the rows has chosen (landmark_path_.chosen)."
+            f"n_landmarks={short(learner.n_landmarks)} is no number, and this needs one; pass a number, such as the "
+            "one that a fit to a sample of the rows has chosen (landmark_path_.chosen)."
         )
     if isinstance(given, str):
         return int(learner.n_landmarks)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils import check_random_state
 
 from mercer._errors import ParameterError
+from mercer.data.objects import short
 
 if TYPE_CHECKING:
     from mercer.estimators.shared.base import KernelEstimator
@@ -32,7 +33,7 @@ def require_number(
         if isinstance(value, str) and value == "cv" and name in _SEARCHED and hasattr(learner, "score"):
             own = type(learner).__name__
             advice = f"'cv' is for SVC and SVR; KernelSearchCV({own}(...)) chooses {name} by folds for {own}."
-        raise ParameterError(f"{name} must be {requirement}, but is {value!r}." + (f" {advice}" if advice else ""))
+        raise ParameterError(f"{name} must be {requirement}, but is {short(value)}." + (f" {advice}" if advice else ""))
 
 
 def require_positive(learner: object, *names: str) -> None:
@@ -45,7 +46,7 @@ def require_whole(learner: object, name: str, requirement: str, least: int = 1) 
     """Raise unless the parameter ``name`` is a whole number of at least ``least``."""
     value = getattr(learner, name)
     if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
-        raise ParameterError(f"{name} must be {requirement}, but is {value!r}.")
+        raise ParameterError(f"{name} must be {requirement}, but is {short(value)}.")
 
 
 def require_flags(learner: object, *names: str) -> None:
@@ -76,7 +77,7 @@ def require_choice(learner: object, name: str, choices: Collection[Any]) -> None
     value = getattr(learner, name)
     if not is_among(value, choices):
         *others, last = map(repr, choices)
-        raise ParameterError(f"{name} must be {', '.join(others)} or {last}, but is {value!r}.")
+        raise ParameterError(f"{name} must be {', '.join(others)} or {last}, but is {short(value)}.")
 
 
 def require_slope(learner: KernelEstimator) -> None:
@@ -91,7 +92,7 @@ def require_slope(learner: KernelEstimator) -> None:
     if isinstance(slope, str) and slope == "evidence":
         return
     if not isinstance(slope, Real) or isinstance(slope, bool) or not 0 < float(slope) < float("inf"):
-        raise ParameterError(f"slope must be a finite number above 0 or 'evidence', but is {slope!r}.")
+        raise ParameterError(f"slope must be a finite number above 0 or 'evidence', but is {short(slope)}.")
 
 
 def require_seed(learner: KernelEstimator) -> None:
@@ -107,5 +108,5 @@ def require_seed(learner: KernelEstimator) -> None:
     except ValueError as error:
         raise ParameterError(
             f"random_state must be a whole number of 0 or more, a numpy RandomState or None, but is "
-            f"{learner.random_state!r}."
+            f"{short(learner.random_state)}."
         ) from error

@@ -8,6 +8,7 @@ import numpy as np
 
 from mercer._errors import MercerWarning, ParameterError, warn_user
 from mercer._types import Vector
+from mercer.data.objects import short
 from mercer.solvers.linear.penalty_path import CRITERIA, Criterion
 
 # Left-out errors of fewer rows are as often least for a model that is worse than the mean of the targets.
@@ -27,7 +28,7 @@ def criterion_of(alpha: Any) -> Criterion | None:
     criterion = next((name for name in CRITERIA if name == alpha), None)
     if criterion is None:
         raise ParameterError(
-            f"alpha must be a number, one for each target, 'loo', 'gcv' or 'evidence', but is {alpha!r}."
+            f"alpha must be a number, one for each target, 'loo', 'gcv' or 'evidence', but is {short(alpha)}."
         )
     return criterion
 
@@ -55,7 +56,7 @@ def choices_of(alpha: Any, alphas: Any) -> Vector | None:
         return None
     if not isinstance(alpha, str):
         raise ParameterError(
-            f"alphas are penalties to choose from, but alpha={alpha!r} is already chosen; pass alpha='loo', "
+            f"alphas are penalties to choose from, but alpha={short(alpha)} is already chosen; pass alpha='loo', "
             "'gcv' or 'evidence', or leave out alphas."
         )
     return check_penalties(alphas)
@@ -77,7 +78,7 @@ def penalties_of(alpha: Any, n_targets: int) -> Vector:
     try:
         values = np.asarray(alpha, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"alpha must be a number or one for each target, but is {alpha!r}.") from error
+        raise ParameterError(f"alpha must be a number or one for each target, but is {short(alpha)}.") from error
     if values.ndim > 1 or values.size not in (1, n_targets):
         raise ParameterError(
             f"alpha must be one number or one for each of the {n_targets} targets, but has the shape {values.shape}."
@@ -104,7 +105,7 @@ def check_penalties(alphas: Any) -> Vector:
     try:
         penalties = np.asarray(alphas, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"alphas must be numbers, but is {alphas!r}.") from error
+        raise ParameterError(f"alphas must be numbers, but is {short(alphas)}.") from error
     if penalties.ndim != 1 or not penalties.size:
         raise ParameterError(f"alphas must be a list of one number or more, but has the shape {penalties.shape}.")
     wrong = penalties[~(np.isfinite(penalties) & (penalties >= 0))]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import Array
-from mercer.data.objects import Objects
+from mercer.data.objects import Objects, short
 from mercer.data.strings import Strings
 from mercer.engine import threads
 from mercer.kernels.objects import Packed, PairKernel
@@ -213,7 +213,7 @@ def _below(kernel: str, name: str, value: int, length: int) -> int:
     allowed = f"a whole number from 0 to length - 1 = {length - 1}"
     checked = whole(kernel, name, value, allowed, low=0)
     if checked >= length:
-        raise ParameterError(f"{kernel}: {name} must be {allowed}, but is {value!r}.")
+        raise ParameterError(f"{kernel}: {name} must be {allowed}, but is {short(value)}.")
     return checked
 
 

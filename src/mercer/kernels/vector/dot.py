@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from mercer._errors import ParameterError
 from mercer._types import Array
+from mercer.data.objects import short
 from mercer.engine import memory
 from mercer.kernels.algebra import raise_to
 from mercer.kernels.base import Definiteness, LinearParts
@@ -255,7 +256,7 @@ class ArcCosine(NormDotKernel):
         super().__post_init__()
         order = whole("ArcCosine", "order", self.order, "0, 1 or 2", low=0)
         if order > 2:
-            raise ParameterError(f"ArcCosine: order must be 0, 1 or 2, but is {order!r}.")
+            raise ParameterError(f"ArcCosine: order must be 0, 1 or 2, but is {short(order)}.")
         object.__setattr__(self, "order", order)
 
     def _fill(self, pairs: Pairs, out: Array) -> None:

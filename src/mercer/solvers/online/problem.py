@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mercer._errors import DataError, NumericalError, ParameterError
 from mercer._types import Integers, Vector
+from mercer.data.objects import short
 from mercer.data.statements import Context, Count, Floats, Number, Table, Whole, Word
 from mercer.gram.protocol import GramMatrix
 from mercer.loops.perceptron import Labels
@@ -53,9 +54,9 @@ class PerceptronProblem:
         if len(self.codes) > self.gram.shape[0]:
             raise DataError(f"there are {len(self.codes)} codes, but the matrix has {self.gram.shape[0]} rows.")
         if not 0 <= self.margin < np.inf:
-            raise ParameterError(f"margin must be a finite number of 0 or more, but is {self.margin!r}.")
+            raise ParameterError(f"margin must be a finite number of 0 or more, but is {short(self.margin)}.")
         if self.budget is not None and self.budget < 1:
-            raise ParameterError(f"budget must be 1 or more, but is {self.budget!r}.")
+            raise ParameterError(f"budget must be 1 or more, but is {short(self.budget)}.")
 
     def labels(self, rows: Integers | slice = slice(None)) -> Labels:
         """What the loops are told of these rows."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import Vector
+from mercer.data.objects import short
 from mercer.gram.protocol import GramMatrix
 from mercer.losses import HalfSquare, Loss, Penalty
 
@@ -91,7 +92,7 @@ class RegularizedRisk:
                 "Leave out rows whose weight is zero."
             )
         if not (np.isfinite(self.alpha) and self.alpha > 0):
-            raise ParameterError(f"alpha must be a finite number above 0, but is {self.alpha!r}.")
+            raise ParameterError(f"alpha must be a finite number above 0, but is {short(self.alpha)}.")
         self.loss.check_targets(targets)
         object.__setattr__(self, "targets", targets)
         object.__setattr__(self, "weights", weights)

@@ -36,6 +36,7 @@ import numpy as np
 
 from mercer._errors import ParameterError
 from mercer._types import Array, Vector
+from mercer.data.objects import short
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.gram.features import FEATURES_STORAGE, ExplicitFeatures
@@ -122,7 +123,9 @@ class SMO(BoxSolver):
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.cache_bytes, bool) or not isinstance(self.cache_bytes, Integral) or self.cache_bytes < 0:
-            raise ParameterError(f"SMO: cache_bytes must be a whole number of at least 0, but is {self.cache_bytes!r}.")
+            raise ParameterError(
+                f"SMO: cache_bytes must be a whole number of at least 0, but is {short(self.cache_bytes)}."
+            )
 
     @property
     def kept_bytes(self) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import Array, Vector
+from mercer.data.objects import short
 from mercer.engine import memory
 from mercer.gram.hold import as_it_is
 from mercer.solvers.solution import Certificate, Solution, Status
@@ -81,15 +82,17 @@ class BoxSolver:
     def __post_init__(self) -> None:
         name = type(self).__name__
         if isinstance(self.tol, bool) or not isinstance(self.tol, Real) or not 0 < self.tol < np.inf:
-            raise ParameterError(f"{name}: tol must be a finite number above 0, but is {self.tol!r}.")
+            raise ParameterError(f"{name}: tol must be a finite number above 0, but is {short(self.tol)}.")
         if self.stop not in ("kkt", "gap"):
             raise ParameterError(f"{name}: stop must be 'kkt' or 'gap', but is {self.stop!r}.")
         if not _is_whole(self.max_iter) or self.max_iter < -1:
-            raise ParameterError(f"{name}: max_iter must be a whole number, -1 for no limit, but is {self.max_iter!r}.")
+            raise ParameterError(
+                f"{name}: max_iter must be a whole number, -1 for no limit, but is {short(self.max_iter)}."
+            )
         if self.n_jobs is not None and not _is_whole(self.n_jobs):
-            raise ParameterError(f"{name}: n_jobs must be None or a whole number, but is {self.n_jobs!r}.")
+            raise ParameterError(f"{name}: n_jobs must be None or a whole number, but is {short(self.n_jobs)}.")
         if self.verbose not in (True, False):
-            raise ParameterError(f"{name}: verbose must be True or False, but is {self.verbose!r}.")
+            raise ParameterError(f"{name}: verbose must be True or False, but is {short(self.verbose)}.")
 
     @property
     def kept_bytes(self) -> int:
