@@ -72,9 +72,50 @@ def test_the_certificate_is_in_the_verdict() -> None:
 
 
 def test_a_model_that_is_no_better_is_said_to_be() -> None:
+    y = X[:, 0] + np.random.default_rng(1).normal(size=160)
+    report = mercer.report(mercer.KernelRidge(kernel="rbf", alpha=1e-3).fit(X[:100], y[:100]), X[100:], y[100:])
+    assert "simpler model" in report.verdict[2]
+
+
+def test_a_linear_model_that_is_no_better_than_the_mean_is_not_preferred() -> None:
     y = np.random.default_rng(1).normal(size=160)
     report = mercer.report(mercer.KernelRidge(alpha=1e-3).fit(X[:100], y[:100]), X[100:], y[100:])
-    assert "simpler" in report.verdict[2]
+    assert "the mean of the target (" in report.verdict[0]
+    assert report.verdict[2].startswith("The mean of the target does as well, so the data may not tell the target")
+    # A constant column: the linear model is the mean, up to rounding.
+    same = np.full((160, 1), 0.1)
+    report = mercer.report(mercer.KernelRidge().fit(same[:100], y[:100]), same[100:], y[100:])
+    assert "not distinguishable from the mean of the target" in report.verdict[0]
+    assert report.verdict[2].startswith("The mean of the target does as well")
+
+
+def test_targets_whose_squares_vanish_have_the_figures_of_others() -> None:
+    y = X[:, 0] ** 2 + 0.1 * X[:, 1]
+    one, other = (
+        mercer.report(mercer.KernelRidge(kernel="rbf", alpha=0.1).fit(X[:100], size * y[:100]), X[100:], size * y[100:])
+        for size in (1.0, 2.0**-530)
+    )
+    usual, tiny = (report["scores"].table("Scores") for report in (one, other))
+    assert usual.column("R²") == tiny.column("R²") and usual.column("R²")[0] > 0.5
+    assert [2.0**-530 * value for value in usual.column("RMSE")] == tiny.column("RMSE")
+    heads = "ahead by (standard errors)"
+    np.testing.assert_allclose(tiny.column(heads)[1:], usual.column(heads)[1:])
+    spread = other["data"].table("Target and predictions").column("standard deviation")
+    np.testing.assert_allclose(np.array(spread) * 2.0**530, one["data"].table("Target").column("standard deviation"))
+
+
+def test_the_unit_of_a_target_has_four_digits_on_the_page() -> None:
+    for size in (1e-9, 1e5):
+        y = size * X[:, 0] ** 2
+        report = mercer.report(mercer.KernelRidge(kernel="rbf").fit(X[:100], y[:100]), X[100:], y[100:])
+        rmse = report["scores"].table("Scores").column("RMSE")[0]
+        text = f"{rmse:.3e}" if size < 1 else f"{round(rmse, 3 - int(np.log10(rmse))):.0f}"
+        assert f'<td class="number">{text}</td>' in report.to_html() and f" is {text} (R²" in report.verdict[0]
+
+
+def test_simple_models_are_named() -> None:
+    y = np.random.default_rng(1).normal(size=160)
+    report = mercer.report(mercer.KernelRidge(alpha=1e-3).fit(X[:100], y[:100]), X[100:], y[100:])
     assert report["scores"].table("Scores").column("model")[1:] == ["linear (ridge) regression", "mean of the target"]
 
 

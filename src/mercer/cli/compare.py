@@ -9,10 +9,12 @@ from dataclasses import replace
 from mercer.cli.job import Job
 from mercer.cli.learners import usage
 from mercer.cli.options import FitOptions
+from mercer.reports.score_words import score_name, score_text
 from mercer.reports.scores import Scores
 
 _METRICS = {"classification": "accuracy", "regression": "r2"}
-_WORDS = {"accuracy": "accuracy", "r2": "R²", "log_loss": "log loss"}
+# Decimals of a score; those that differ in later ones alone are called equal.
+_DECIMALS = 4
 # Kernels that see about what the linear model sees of such columns.
 _SIMPLE = {
     "text": "BagOfWords().normalized()",
@@ -48,30 +50,29 @@ def advice(scores: Mapping[str, Scores], options: FitOptions, job: Job) -> dict[
     """Return advice if a simpler model scores higher on the held-out rows: ``text``, and the ``command`` to try.
 
     None if there is no score, or if the fitted model, the first among the scores, is at least as good as the others and
-    better than the last one, the constant model.
+    better than the last one, the constant model. The command, a fit with a simpler kernel, is empty where the linear
+    model is no better than the constant.
     """
     if not scores:
         return None
     metric = _METRICS[job.target.task]
-    (mine, its), *others = scores.items()
-    rival, best = max(((name, row[metric]) for name, row in others), key=lambda pair: pair[1])
-    simplest = others[-1][0]
-    if best > its[metric]:
-        verdict = (
-            f"The {rival} scores higher than {mine} on the held-out rows ({_WORDS[metric]} {best:.4f} against "
-            f"{its[metric]:.4f}{_in_rows(metric, best - its[metric], len(job.test))})."
-        )
-    elif others[-1][1][metric] == its[metric]:
-        rival = simplest
-        verdict = f"The {rival} scores as high as {mine} on the held-out rows ({_WORDS[metric]} {best:.4f})."
+    (mine, its), *others = ((name, row[metric]) for name, row in scores.items())
+    (constant, least), own = others[-1], round(its, _DECIMALS)
+    # The constant comes first, and is taken where the linear model is as good.
+    rival, best = max(reversed(others), key=lambda pair: round(pair[1], _DECIMALS))
+    if round(best, _DECIMALS) > own:
+        difference = f"{score_text(metric, best)} against {score_text(metric, its)}"
+        difference += _in_rows(metric, best - its, len(job.test))
+        verdict = f"The {rival} scores higher than {mine} on the held-out rows ({score_name(metric)} {difference})."
+    elif round(least, _DECIMALS) == own:
+        rival, score = constant, f"{score_name(metric)} {score_text(metric, least)}"
+        verdict = f"The {rival} scores as high as {mine} on the held-out rows ({score})."
     else:
         return None
+    if rival == constant and len(others) > 1:
+        return {"text": verdict + _NO_SIGNAL, "command": ""}
     command = _next(options, job)
-    if rival == simplest and len(others) > 1:
-        verdict += _NO_SIGNAL
-    if command is None:
-        return {"text": verdict, "command": ""}
-    return {"text": f"{verdict} Try:", "command": command}
+    return {"text": verdict, "command": ""} if command is None else {"text": f"{verdict} Try:", "command": command}
 
 
 def advice_beside_constant(scores: Mapping[str, Scores], options: FitOptions) -> dict[str, str] | None:
@@ -98,8 +99,8 @@ def advice_beside_constant(scores: Mapping[str, Scores], options: FitOptions) ->
     if metric == "log_loss":
         # As in the report, its probabilities are the shares of the classes.
         rival, verb = "share of each class", "predicts better than" if ahead > 0 else "predicts as well as"
-    text = f"The {rival} {verb} {mine} on the held-out rows ({_WORDS[metric]} {simple[metric]:.4f} against "
-    text += f"{its[metric]:.4f}).{_NO_SIGNAL}"
+    figures = f"{score_name(metric)} {score_text(metric, simple[metric])} against {score_text(metric, its[metric])}"
+    text = f"The {rival} {verb} {mine} on the held-out rows ({figures}).{_NO_SIGNAL}"
     if options.kernel in ("linear", "Linear()"):
         return {"text": text, "command": ""}
     settings = [item for item in options.settings if item.partition("=")[0].strip() not in _OF_THE_OLD]

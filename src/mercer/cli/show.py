@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -20,10 +21,11 @@ from rich.table import Table
 from rich.text import Text
 
 from mercer.cli.certificate_lines import certificate_lines, distance_lines
-from mercer.data.words import counted, printable
+from mercer.data.words import counted, printable, short_numbers
 from mercer.engine.memory import describe
 from mercer.engine.progress import Progress as Work
 from mercer.engine.progress import watched
+from mercer.reports.score_words import score_name, score_text
 
 
 class Printer:
@@ -133,12 +135,12 @@ class Printer:
         )
         self._table(
             f"Scores for {result['target']}",
-            ["", *map(_metric, result["scores"])],
-            [[result["model"], *map(_number, result["scores"].values())]],
+            ["", *map(score_name, result["scores"])],
+            [[result["model"], *_texts(result["scores"])]],
         )
         if result["classes"]:
             rows = [
-                [str(label), str(row["rows"]), _number(row["precision"]), _number(row["recall"])]
+                [str(label), str(row["rows"]), *(score_text(name, row[name]) for name in ("precision", "recall"))]
                 for label, row in result["classes"].items()
             ]
             self._table("By class", ["class", "rows", "precision", "recall"], rows)
@@ -163,8 +165,7 @@ class Printer:
         # The parameters that decide most are shown: how strong the penalty is, and the kernel.
         parameters = report["parameters"]
         penalties = [f", {name}={parameters[name]}" for name in ("C", "alpha") if name in parameters]
-        kernel = re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.4g}", report["kernel"])
-        kernel = re.sub(r"\[([^]]+)\]", _shortened, kernel)
+        kernel = re.sub(r"\[([^]]+)\]", _shortened, short_numbers(report["kernel"]))
         facts = [("model", f"{report['model']}{''.join(penalties)}, kernel {kernel}")]
         if report["model_why"]:
             facts.append(("because", f"it is {report['model_why']}"))
@@ -185,28 +186,29 @@ class Printer:
         how = "" if report["task"] == "regression" else "stratified, "
         by = f"every {report['every']}th row" if report.get("every") else f"{how}seed {report['seed']}"
         title = f"Score on {counted(rows['held_out'], 'row')} held out ({by})"
-        heads = ["model", *map(_metric, next(iter(scores.values())))]
+        heads = ["model", *map(score_name, next(iter(scores.values())))]
         (first, own), *others = scores.items()
         before = (report["search"] or {}).get("before", {})
         rows_of_table = [(first, own), *before.items(), *others]
-        self._table(title, heads, [[name, *map(_number, its.values())] for name, its in rows_of_table], best=0)
+        self._table(title, heads, [[name, *_texts(its)] for name, its in rows_of_table], best=0)
 
     def _search(self, report: Mapping[str, Any]) -> None:
         """The best candidates of a search, and how sure it is which one is the best."""
         found = report["search"]
         if found is None:
             return
+        maybe = functools.partial(_maybe, found["metric"])
         names = list(dict.fromkeys(name for row in found["table"] for name in row["parameters"]))
         rows = [
             [
                 *(_short(row["parameters"].get(name, "")) for name in names),
-                f"{_maybe(row['score'])} ± {_maybe(row['error'])}",
-                "-" if row["lower"] is None else f"{_maybe(row['lower'])} to {_maybe(row['upper'])}",
+                f"{maybe(row['score'])} ± {maybe(row['error'])}",
+                "-" if row["lower"] is None else f"{maybe(row['lower'])} to {maybe(row['upper'])}",
             ]
             for row in found["table"]
         ]
         title = f"The best of {counted(found['candidates'], 'candidate')}, by {found['folds']} folds"
-        heads = [*names, _metric(found["metric"]), "exact solution"]
+        heads = [*names, score_name(found["metric"]), "exact solution"]
         self._table(title, heads, rows, best=0, numbers_from=len(names))
         self.say(found["sentence"])
         whole = found["stop"].startswith(("done", "certified"))
@@ -260,10 +262,6 @@ def _text(text: str, style: str = "") -> Text:
     return Text(printable(text), style=style)
 
 
-def _metric(name: str) -> str:
-    return {"r2": "R²", "rmse": "RMSE", "mae": "MAE", "auc": "AUC"}.get(name, name.replace("_", " "))
-
-
 def _hint(name: str, why: str) -> str:
     if why.startswith("trees,"):
         return f"; to compare it as a tree: --tree {shlex.quote(name)}"
@@ -284,20 +282,25 @@ class _Lines:
 
 
 def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return f"{value:.4g}" if is_number else short_numbers(str(value))
 
 
-def _maybe(value: float | None) -> str:
-    return "-" if value is None else _number(value)
+def _maybe(metric: str, value: float | None) -> str:
+    return "-" if value is None else score_text(metric, value)
+
+
+def _texts(scores: Mapping[str, float]) -> list[str]:
+    return [score_text(name, value) for name, value in scores.items()]
 
 
 def _next(report: Mapping[str, Any]) -> str:
     """The command that comes next."""
-    more = ""
-    if report["normalize"] == "model" and report["task"] == "classification":
-        more = " --probabilities"
-    elif report["normalize"] == "model" and not report.get("every"):
-        more = " --interval 0.9"
+    by_itself, classes = report["normalize"] == "model" and not report.get("every"), report["task"] == "classification"
+    more = " --probabilities" if report["normalize"] == "model" and classes else ""
+    if report.get("calibration") or (by_itself and not classes):
+        # What was calibrated: intervals of numbers, or sets of classes.
+        more += " --interval 0.9"
     return f"Next: mercer predict {_argument(report['file'])} NEW_DATA{more}" + (
         f"\nTo search for better parameters: {report['tune']}" if report.get("tune") else ""
     )
@@ -365,12 +368,6 @@ def _cost(report: Mapping[str, Any]) -> list[tuple[str, str]]:
         memory += f", {describe(report['process_peak_bytes'])} by the whole process"
     facts.append(("memory", memory))
     return facts
-
-
-def _number(value: float) -> str:
-    if math.isnan(value):
-        return "-"
-    return f"{value:.4f}" if abs(value) < 1000 else f"{value:.6g}"
 
 
 def _value(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable
 
@@ -14,6 +15,10 @@ NORMALIZE = ("standard", "minmax", "unit", "none")
 _LONGEST = 60
 # All control characters but line breaks and tabs; overrides of the direction of writing; surrogates.
 _OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# Names in quotes, and numbers with at least three decimals.
+_LONG_NUMBERS = re.compile(r"""'[^']*'|"[^"]*"|\d+\.\d{3,}(?:e[+-]?\d+)?""")
+# Numbers from 10 to this power on are written with an exponent.
+_MOST_DIGITS = 7
 IMPUTE = ("mean", "median", "most_frequent")
 
 
@@ -46,6 +51,28 @@ def counted(count: int, what: str) -> str:
     ('1 row', '2 rows')
     """
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def significant(number: float, digits: int = 4) -> str:
+    """Return a number with so many significant digits, without an exponent where it is from 0.0001 to 10 million.
+
+    >>> significant(0.15), significant(48213.7), significant(1.23e-9), significant(6.78901e12)
+    ('0.1500', '48210', '1.230e-09', '6.789e+12')
+    """
+    if not number or not math.isfinite(number):
+        return f"{number:g}"
+    text = f"{number:.{digits - 1}e}"
+    exponent = int(text.partition("e")[2])
+    return f"{float(text):.{max(digits - 1 - exponent, 0)}f}" if -digits <= exponent < _MOST_DIGITS else text
+
+
+def short_numbers(text: str) -> str:
+    """Return a kernel or another expression with four digits of each long number; names in quotes stay as they are.
+
+    >>> short_numbers("RBF(9.999946e-06).on(['x 0.12345']) + Constant(1234.56789)")
+    "RBF(1e-05).on(['x 0.12345']) + Constant(1235)"
+    """
+    return _LONG_NUMBERS.sub(lambda part: part[0] if part[0][0] in "'\"" else f"{float(part[0]):.4g}", text)
 
 
 def shown(value: object) -> str:

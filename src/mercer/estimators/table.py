@@ -24,6 +24,7 @@ from mercer.data.fitted import Fitted
 from mercer.data.rank_table import RankTable
 from mercer.data.raw_table import RawTable
 from mercer.data.schema import Locate, Schema
+from mercer.data.squares import r_squared
 from mercer.data.statements import Is, Labels, Number
 from mercer.data.table import row_place
 from mercer.estimators.shared.cross_fit import CrossFitClasses, CrossFitNumbers
@@ -455,7 +456,7 @@ class TableModel(BaseEstimator):
         y, predicted = np.asarray(y), self.predict(X)
         if is_classifier(self.estimator_):
             return float(np.mean(predicted == y))
-        return float(1.0 - np.sum((y - predicted) ** 2) / np.sum((y - y.mean()) ** 2))
+        return r_squared(y, predicted)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

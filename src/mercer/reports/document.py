@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -9,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from mercer._optional import optional
+from mercer.data.words import significant
 from mercer.engine.drafts import written_in_one_stroke
 from mercer.reports.pictures import element
-from mercer.reports.render import is_number, page
+from mercer.reports.render import is_number, page, value
 
 
 @dataclass(frozen=True)
@@ -26,17 +28,28 @@ class Table:
         Numbers and text as they are, None for what is not known.
     is_long : bool, default=False
         Whether the page folds it away.
+    rounded : tuple of str, default=()
+        Heads of the columns of which the page shows four digits, however large the numbers are.
     """
 
     title: str
     heads: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     is_long: bool = False
+    rounded: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, title: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], *, is_long: bool = False) -> Table:
+    def of(
+        cls,
+        title: str,
+        heads: Sequence[str],
+        rows: Iterable[Sequence[Any]],
+        *,
+        is_long: bool = False,
+        rounded: Iterable[str] = (),
+    ) -> Table:
         """Return a table of any sequences."""
-        return cls(title, tuple(heads), tuple(map(tuple, rows)), is_long)
+        return cls(title, tuple(heads), tuple(map(tuple, rows)), is_long, tuple(rounded))
 
     def column(self, head: str) -> list[Any]:
         """Return the values under a head.
@@ -50,6 +63,17 @@ class Table:
     def is_numeric(self, place: int) -> bool:
         """Whether a column holds numbers, which stand to the right."""
         return any(is_number(row[place]) for row in self.rows)
+
+    def shown(self, row: Sequence[Any]) -> list[str]:
+        """Return the values of a row as the page shows them.
+
+        >>> Table("Scores", ("rows", "RMSE"), ((12345, 48213.7),), rounded=("RMSE",)).shown((12345, 48213.7))
+        ['12345', '48210']
+        """
+        return [
+            significant(cell) if head in self.rounded and is_number(cell) and math.isfinite(cell) else value(cell)
+            for head, cell in zip(self.heads, row, strict=True)
+        ]
 
     def frame(self) -> Any:
         """Return the table as a pandas DataFrame."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer._types import AnyArray, Vector
+from mercer.data.squares import root_mean_square, standard_deviation
 from mercer.data.strings import Strings
 from mercer.plotting.drawing import legend, line, mark, shown_rows
 from mercer.plotting.margins import MarginsDisplay
@@ -132,7 +133,7 @@ def _of_numbers(judged: Judged) -> list[Figure]:
         if len(shown) < judged.n:
             ax.set_title(f"{len(shown)} of {judged.n} rows shown", fontsize="small")
 
-    spread = f"their standard deviation {residuals.std():.3g}"
+    spread = f"their standard deviation {standard_deviation(residuals):.3g}"
     words = f"Residuals by prediction; their mean is {residuals.mean():.3g}, {spread}."
     return [Figure("Residuals", words, Table.of("Residuals by prediction", heads, rows), draw)]
 
@@ -140,7 +141,7 @@ def _of_numbers(judged: Judged) -> list[Figure]:
 def _residuals_in(predicted: Vector, residuals: Vector) -> tuple[Any, ...]:
     name = f"{predicted.min():.4g} to {predicted.max():.4g}"
     largest = float(residuals[np.abs(residuals).argmax()])
-    return (name, len(residuals), float(residuals.mean()), float(residuals.std()), largest)
+    return (name, len(residuals), float(residuals.mean()), standard_deviation(residuals), largest)
 
 
 def _coverage(judged: Judged) -> list[Table]:
@@ -175,7 +176,7 @@ def _is_text(X: Any) -> bool:
 def _ranked(judged: Judged) -> tuple[AnyArray, tuple[str, ...], Any]:
     truth, predicted = judged.truth, judged.predicted
     if judged.task == "regression":
-        sizes = np.sqrt(judged.losses)
+        sizes = root_mean_square((truth - predicted).reshape(judged.n, -1).T)
         if truth.ndim > 1:
             return np.argsort(-sizes, kind="stable"), ("root mean squared error",), lambda row: (float(sizes[row]),)
         return (

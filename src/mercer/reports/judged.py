@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer._errors import DataError
 from mercer._types import AnyArray, Matrix, Vector
+from mercer.data.squares import squared_errors
 from mercer.data.table import row_place
 from mercer.plotting.rows import codes_of, labels_of
 from mercer.reports.scores import Scores, probability_scores, scores
@@ -91,7 +92,11 @@ class Judged:
 
     @property
     def losses(self) -> Vector:
-        """1 for a wrong class and 0 for the right one; squared errors, averaged over the targets; (n,)."""
+        """1 for a wrong class and 0 for the right one; squared errors, averaged over the targets; (n,).
+
+        They are compared with others of the same targets alone: :func:`~mercer.data.squares.squared_errors` chooses a
+        unit.
+        """
         return losses(self.task, self.truth, self.predicted)
 
     def scores(self) -> Scores:
@@ -119,7 +124,7 @@ def losses(task: str, truth: AnyArray, predicted: AnyArray) -> Vector:
     """
     if task == "classification":
         return np.asarray(truth != predicted, dtype=np.float64)
-    return np.asarray(((truth - predicted) ** 2).reshape(len(truth), -1).mean(axis=1))
+    return squared_errors(truth, predicted)
 
 
 def _numbers(y: Any, shape: tuple[int, ...]) -> AnyArray:

@@ -9,14 +9,9 @@ import numpy as np
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import (
-    accuracy_score,
-    balanced_accuracy_score,
-    mean_absolute_error,
-    r2_score,
-    roc_auc_score,
-    root_mean_squared_error,
-)
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_absolute_error, roc_auc_score
+
+from mercer.data.squares import r_squared, root_mean_square
 
 Scores = dict[str, float]
 
@@ -24,8 +19,12 @@ Scores = dict[str, float]
 def scores(task: str, y: np.ndarray, predicted: np.ndarray) -> Scores:
     """Return accuracy and balanced accuracy, or R², root mean squared and mean absolute error.
 
+    Numbers may have any unit: their squares need not be in the range of float64.
+
     >>> scores("classification", np.array(["a", "b"]), np.array(["a", "a"]))
     {'accuracy': 0.5, 'balanced_accuracy': 0.5}
+    >>> scores("regression", np.array([1e-170, 3e-170]), np.array([2e-170, 2e-170]))["r2"]
+    0.0
     """
     if task == "classification":
         with warnings.catch_warnings():
@@ -34,10 +33,10 @@ def scores(task: str, y: np.ndarray, predicted: np.ndarray) -> Scores:
             balanced = float(balanced_accuracy_score(y, predicted))
         return {"accuracy": float(accuracy_score(y, predicted)), "balanced_accuracy": balanced}
     # R² compares with the spread of y, which a single row does not have.
-    r2 = float(r2_score(y, predicted)) if len(y) > 1 else float("nan")
+    r2 = r_squared(y, predicted) if len(y) > 1 else float("nan")
     return {
         "r2": r2,
-        "rmse": float(root_mean_squared_error(y, predicted)),
+        "rmse": float(root_mean_square(y - predicted).mean()),
         "mae": float(mean_absolute_error(y, predicted)),
     }
 

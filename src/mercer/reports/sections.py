@@ -8,21 +8,14 @@ from typing import Any
 import numpy as np
 
 from mercer._types import AnyArray
+from mercer.data.squares import standard_deviation
 from mercer.data.words import counted
 from mercer.reports.document import Section, Table
 from mercer.reports.fingerprint import versions
 from mercer.reports.material import WORDS_OF_KIND, Material
+from mercer.reports.score_words import IN_UNITS, score_name
 from mercer.reports.verdict import certificate_of, margin
 
-_METRICS = {
-    "r2": "R²",
-    "rmse": "RMSE",
-    "mae": "MAE",
-    "auc": "AUC",
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "log_loss": "log loss",
-}
 _MOST_CLASSES = 30
 
 
@@ -71,7 +64,7 @@ def _numbers(truth: AnyArray, predicted: AnyArray) -> Table:
     heads = ("quantity", "mean", "standard deviation", "smallest", "median", "largest")
 
     def row(name: str, values: AnyArray) -> tuple[Any, ...]:
-        kinds = (np.mean, np.std, np.min, np.median, np.max)
+        kinds = (np.mean, standard_deviation, np.min, np.median, np.max)
         return (name, *(float(kind(values)) for kind in kinds))
 
     return Table.of("Target and predictions", heads, [row("target", truth), row("predictions", predicted)])
@@ -105,12 +98,12 @@ def scores(material: Material) -> Section | None:
 
 def _table(found: dict[str, dict[str, float]], by: dict[str, float] | None = None) -> Table:
     metrics = list(next(iter(found.values())))
-    heads = ["model", *(_METRICS.get(metric, metric) for metric in metrics)]
+    heads = ["model", *map(score_name, metrics)]
     rows: list[list[Any]] = [[name, *(values.get(metric) for metric in metrics)] for name, values in found.items()]
     if by is not None:
         heads.append("ahead by (standard errors)")
         rows = [[*row, by.get(name)] for row, name in zip(rows, found)]
-    return Table.of("Scores", heads, rows)
+    return Table.of("Scores", heads, rows, rounded=map(score_name, IN_UNITS))
 
 
 def certificate(material: Material) -> Section:

@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 
-from mercer.data.words import counted
+from mercer.data.words import counted, significant
 from mercer.reports.baselines import Baseline
 from mercer.reports.judged import Judged
 from mercer.reports.material import WORDS_OF_KIND, Material
+from mercer.reports.score_words import score_name
 from mercer.solvers.solution import Certificate, Status
 
 # A difference of fewer standard errors than this is not called one.
@@ -56,7 +57,7 @@ def _quality(material: Material) -> str:
         own = f"{subject.name} predicts the class of {found['accuracy']:.1%} of {rows} correctly"
     else:
         known = "" if math.isnan(found["r2"]) else f" (R² {found['r2']:.3g})"
-        own = f"The root mean squared error of {subject.name} is {found['rmse']:.4g}{known} on {rows}"
+        own = f"The root mean squared error of {subject.name} is {significant(found['rmse'])}{known} on {rows}"
     return f"{own}{_compared(material, judged)}."
 
 
@@ -64,9 +65,9 @@ def _compared(material: Material, judged: Judged) -> str:
     models = material.baselines.models if material.baselines is not None else ()
     if not models:
         return ""
-    best = min(models, key=lambda model: float(model.losses.mean()))
+    best = _best(models)
     found = best.scores
-    score = f"{found['accuracy']:.1%}" if judged.task == "classification" else f"{found['rmse']:.4g}"
+    score = f"{found['accuracy']:.1%}" if judged.task == "classification" else significant(found["rmse"])
     by = margin(judged, best)
     if abs(by) <= _CLEAR:
         how = "which is not distinguishable from"
@@ -74,6 +75,11 @@ def _compared(material: Material, judged: Judged) -> str:
         size = "" if math.isinf(by) else f", by {abs(by):.1f} standard errors,"
         how = f"which is {'better' if by > 0 else 'worse'}{size} than"
     return f", {how} the {_with_article(best.name)} ({score})"
+
+
+def _best(models: tuple[Baseline, ...]) -> Baseline:
+    """The one with the least loss; among equal ones the constant, which is the last and the simplest."""
+    return min(reversed(models), key=lambda model: float(f"{model.losses.mean():.9g}"))
 
 
 def _with_article(name: str) -> str:
@@ -88,7 +94,7 @@ def _recorded(material: Material) -> str:
     (name, own), *others = record["scores"].items()
     metric = next(iter(own))
     rest = ", ".join(f"the {_with_article(other)} {values.get(metric, math.nan):.3g}" for other, values in others)
-    words = {"r2": "R²"}.get(metric, metric)
+    words = score_name(metric)
     rows = counted(record["rows"]["held_out"], "row")
     return (
         f"On {rows} held out by mercer fit, {name} has {words} {own[metric]:.3g}; {rest}."
@@ -134,8 +140,15 @@ def _advice(material: Material) -> str:
     if judged.kind == "fit":
         return "The scores flatter the model, which has seen these rows: judge it on others before relying on it."
     models = material.baselines.models if material.baselines is not None else ()
-    if models and margin(judged, min(models, key=lambda model: float(model.losses.mean()))) <= _CLEAR:
+    by = margin(judged, best := _best(models)) if models else math.inf
+    if by <= _CLEAR and best is not models[-1]:
         return "Prefer the simpler model, or search for other parameters of this one (mercer tune, KernelSearchCV)."
+    if by <= _CLEAR:
+        ahead = "as well" if by >= -_CLEAR else "better"
+        return (
+            f"The {best.name} does {ahead}, so the data may not tell the target: look for other columns, add rows, or "
+            "search for other parameters (mercer tune, KernelSearchCV)."
+        )
     far = 0.0 if material.far is None else material.far.share
     if far > _MANY:
         return f"Be careful with {far:.0%} of these rows, which are far from all training rows: there it extrapolates."
