@@ -1,0 +1,101 @@
+"""What ``mercer fit`` prints of numbers in strange units, of columns without a signal, and as the next command."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mercer.cli import main
+
+N = 60
+
+
+@pytest.fixture(autouse=True)
+def _table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MERCER_DEBUG", raising=False)
+    monkeypatch.setenv("COLUMNS", "120")
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=N), rng.uniform(0, 9, N)
+    y = np.sin(2 * a) + 0.3 * b
+    frame = pd.DataFrame({"a": a, "b": b, "y": y, "nano": 1e-9 * y, "tera": 1e12 * y, "tiny": 1e-148 * y})
+    frame.assign(kind=np.where(y > 1.2, "high", "low"), same=3.0).to_csv("t.csv", index=False)
+
+
+def printed(capsys, *arguments):
+    assert main(list(arguments)) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+def fit(target, *options):
+    others = [name for name in ("y", "nano", "tera", "tiny", "kind", "same") if name != target]
+    drops = [word for name in others for word in ("--drop", name)]
+    return ["fit", "t.csv", "-t", target, "-o", "m.mercer", *drops, *options]
+
+
+RIDGE = ("--model", "ridge", "--set", "alpha=0.1")
+
+
+@pytest.mark.parametrize(("target", "unit"), [("nano", 1e-9), ("tera", 1e12), ("tiny", 1e-148)])
+def test_errors_have_four_digits_in_every_unit(capsys, target, unit):
+    assert main([*fit("y", *RIDGE), "--json"]) == 0
+    usual = json.loads(capsys.readouterr().out)["scores"]["KernelRidge"]
+    out = printed(capsys, *fit(target, *RIDGE))
+    row = f"KernelRidge {usual['r2']:.4f} {unit * usual['rmse']:.3e} {unit * usual['mae']:.3e}"
+    assert row in out and "0.0000" not in out
+    assert row in printed(capsys, "inspect", "m.mercer")
+    scores = json.loads(printed(capsys, "evaluate", "m.mercer", "t.csv", "--json"))["scores"]
+    out = printed(capsys, "evaluate", "m.mercer", "t.csv")
+    assert f"KernelRidge {scores['r2']:.4f} {scores['rmse']:.3e} {scores['mae']:.3e}" in out
+    assert 0.9 < scores["r2"] < 1.0 and 0.01 < scores["rmse"] / unit < 0.5
+
+
+def test_errors_of_tens_of_thousands_have_no_decimals(capsys):
+    frame = pd.read_csv("t.csv")
+    frame.assign(y=5e4 * frame["y"]).to_csv("t.csv", index=False)
+    assert main([*fit("y", *RIDGE), "--json"]) == 0
+    rmse = json.loads(capsys.readouterr().out)["scores"]["mean of the target"]["rmse"]
+    assert 1e4 < rmse < 1e5
+    assert f" {round(rmse, -1):.0f} " in printed(capsys, *fit("y", *RIDGE))
+
+
+def test_a_small_length_scale_is_printed_as_python_does(capsys):
+    out = printed(capsys, *fit("y", "--kernel", "RBF(9.999946e-06)", "--set", "alpha=1", "--model", "ridge"))
+    assert "kernel RBF(1e-05)" in out and "10e-06" not in out
+
+
+@pytest.mark.parametrize(("target", "constant"), [("y", "mean of the target"), ("kind", "most frequent class")])
+def test_a_linear_kernel_is_not_advised_where_columns_are_constant(capsys, target, constant):
+    pd.read_csv("t.csv").assign(a=0.1, b=3.0).to_csv("t.csv", index=False)
+    model = "ridge" if target == "y" else "svc"
+    assert main([*fit(target, "--model", model), "--json"]) == 0
+    advice = json.loads(capsys.readouterr().out)["advice"]
+    assert advice["text"].startswith(f"The {constant} scores as high as")
+    assert "may not tell the target" in advice["text"] and "Try" not in advice["text"] and advice["command"] == ""
+
+
+def test_a_linear_kernel_that_loses_against_the_mean_is_not_advised(capsys):
+    noise = np.random.default_rng(1).normal(size=N)
+    pd.read_csv("t.csv").assign(y=noise).to_csv("t.csv", index=False)
+    assert main([*fit("y", "--model", "ridge", "--set", "alpha=0.01"), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    r2 = {name: values["r2"] for name, values in report["scores"].items()}
+    assert r2["mean of the target"] > r2["linear (ridge) regression"] and "Try" not in report["advice"]["text"]
+
+
+@pytest.mark.parametrize(
+    ("target", "model"), [("y", "ridge"), ("y", "svr"), ("y", "gp"), ("kind", "svc"), ("kind", "logistic")]
+)
+def test_the_next_command_makes_use_of_a_calibration(capsys, target, model):
+    given = ("--set", "C=1") if model in ("svr", "svc", "logistic") else ()
+    assert main(fit(target, "--model", model, *given, "--calibrate")) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Next: mercer ")]
+    assert line.endswith(" --interval 0.9")
+    out = printed(capsys, *shlex.split(line.removeprefix("Next: mercer ").replace("NEW_DATA", "t.csv")))
+    assert out.startswith(f"{target},{target} 90%" if target == "kind" else f"{target},{target} 5%,{target} 95%")
+    assert main(fit(target, "--model", model, *given)) == 0
+    assert "--interval" not in capsys.readouterr().out
