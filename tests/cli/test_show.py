@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from mercer.cli import main
+from mercer.reports.score_words import score_text
 
 N = 60
 
@@ -99,3 +100,22 @@ def test_the_next_command_makes_use_of_a_calibration(capsys, target, model):
     assert out.startswith(f"{target},{target} 90%" if target == "kind" else f"{target},{target} 5%,{target} 95%")
     assert main(fit(target, "--model", model, *given)) == 0
     assert "--interval" not in capsys.readouterr().out
+
+
+def test_a_table_of_text_alone_is_compared_as_text_by_what_is_advised(capsys):
+    notes = [f"order {i} came {'late' if i % 3 else 'in time'} from {['Ulm', 'Zug'][i % 2]}" for i in range(N)]
+    late = np.array([1.0 if i % 3 else 0.0 for i in range(N)])
+    y = late + 0.3 * np.random.default_rng(1).normal(size=N)
+    pd.DataFrame({"note": notes, "y": y}).to_csv("text.csv", index=False)
+    report = ["fit", "text.csv", "-t", "y", "--model", "auto", "--calibrate", "--json"]
+    assert main(report) == 0
+    found = json.loads(capsys.readouterr().out)
+    linear = found["scores"]["linear (ridge) regression on counts of words"]["r2"]
+    assert linear > found["scores"]["TabularRegressor"]["r2"]
+    _, *arguments = shlex.split(found["advice"]["command"])
+    assert "--calibrate" in arguments and arguments[-2:] == ["--text", "note"]
+    assert "BagOfWords" in printed(capsys, *arguments)
+
+
+def test_a_mean_that_is_right_is_not_minus_zero():
+    assert score_text("r2", -1e-5) == "0.0000" and score_text("r2", -0.5) == "-0.5000"

@@ -58,4 +58,6 @@ def distance_lines(found: Mapping[str, Any]) -> list[Line]:
 
 
 def _gap(certificate: Mapping[str, Any]) -> str:
+    if not certificate["gap"]:
+        return "0"
     return f"{certificate['gap']:.3g} ({certificate['relative_gap']:.2e} of the objective)"

@@ -11,7 +11,8 @@ from mercer.cli.options import FitOptions
 # Without --out, --n-jobs and --memory: the same model may have any name, and comes from any number of threads.
 _VALUES = ("target", "task", "model", "kernel", "impute", "axes", "rows", "approximation", "landmarks")
 _FURTHER = ("certify", "normalize", "test_size", "seed")
-_FLAGS = ("calibrate", "parse_numbers")
+FLAGS = {"calibrate": "--calibrate", "parse_numbers": "--parse-numbers"}
+"""Options that are given or not."""
 _LISTS = {"settings": "--set", "drop": "--drop"}
 
 
@@ -48,6 +49,6 @@ def _options(options: FitOptions) -> Iterator[str]:
             yield from (option, value)
     for column, role in options.roles.items():
         yield from (f"--{role}", column)
-    yield from (f"--{name.replace('_', '-')}" for name in _FLAGS if getattr(options, name))
+    yield from (option for name, option in FLAGS.items() if getattr(options, name))
     if not options.refit:
         yield "--no-refit"

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 
+from mercer.cli.command import FLAGS
 from mercer.cli.job import Job
 from mercer.cli.learners import usage
 from mercer.cli.options import FitOptions
@@ -116,10 +117,12 @@ def _in_rows(metric: str, difference: float, held_out: int) -> str:
 
 def _next(options: FitOptions, job: Job) -> str | None:
     """The command with a simpler kernel; with the learner of the linear model where the kernel is simple already."""
+    roles = sorted(set(job.schema.roles.values()))
     if usage(job.model, job.target.task).raw:
-        options, roles = _for_encoded(options, job), []
-    else:
-        roles = sorted(set(job.schema.roles.values()))
+        encoded = _for_encoded(options, job)
+        if encoded is None:
+            return None
+        options, roles = encoded, list(encoded.roles.values())
     if len(roles) > 1 or (roles and roles[0] not in _SIMPLE):
         return None
     simple = _SIMPLE[roles[0]] if roles else "linear"
@@ -135,13 +138,23 @@ def _next(options: FitOptions, job: Job) -> str | None:
     return command_line(variant)
 
 
-def _for_encoded(options: FitOptions, job: Job) -> FitOptions:
-    """The options for learners of encoded tables, which have no dates, no text and no gaps among numbers."""
+def _for_encoded(options: FitOptions, job: Job) -> FitOptions | None:
+    """The options for learners of encoded tables, which have no dates, no gaps among numbers, and text alone or not.
+
+    None if no column would be left.
+    """
     kinds = job.schema.kinds
+    texts = [name for name, kind in kinds.items() if kind == "text"]
+    is_bare = bool(kinds) and set(kinds.values()) <= {"date", "text"}
+    if is_bare and len(texts) != 1:
+        return None
     numbers = [name for name, kind in kinds.items() if kind in ("number", "boolean")]
     gaps = bool(numbers) and bool(job.columns[numbers].isna().to_numpy().any())
-    others = [name for name, kind in kinds.items() if kind in ("date", "text") and name not in options.drop]
-    return replace(options, impute="median" if gaps else None, drop=[*options.drop, *others], model=None)
+    compared = texts if is_bare else []
+    unread = [name for name, kind in kinds.items() if kind in ("date", "text") and name not in compared]
+    drop = [*options.drop, *(name for name in unread if name not in options.drop)]
+    roles = dict.fromkeys(compared, "text")
+    return replace(options, impute="median" if gaps else None, drop=drop, roles=roles, model=None)
 
 
 def _is_advised(model: str, task: str) -> bool:
@@ -170,6 +183,7 @@ def command_line(options: FitOptions) -> str:
         value = getattr(options, name)
         if value != getattr(plain, name):
             words += [f"--{name.replace('_', '-')}", str(value)]
+    words += [option for name, option in FLAGS.items() if getattr(options, name)]
     words += [] if options.refit else ["--no-refit"]
     words += [word for kernel in options.kernels[1:] for word in ("--kernel", kernel)]
     if options.tune is not None:

@@ -70,9 +70,9 @@ def short_numbers(text: str) -> str:
     """Return a kernel or another expression with four digits of each long number; names in quotes stay as they are.
 
     >>> short_numbers("RBF(9.999946e-06).on(['x 0.12345']) + Constant(1234.56789)")
-    "RBF(1e-05).on(['x 0.12345']) + Constant(1235)"
+    "RBF(1e-05).on(['x 0.12345']) + Constant(1235.0)"
     """
-    return _LONG_NUMBERS.sub(lambda part: part[0] if part[0][0] in "'\"" else f"{float(part[0]):.4g}", text)
+    return _LONG_NUMBERS.sub(lambda part: part[0] if part[0][0] in "'\"" else str(float(f"{float(part[0]):.4g}")), text)
 
 
 def shown(value: object) -> str:

@@ -23,11 +23,12 @@ def score_name(metric: str) -> str:
 def score_text(metric: str, value: float) -> str:
     """Return the value of a score: four decimals, or four significant digits if it is in the unit of the target.
 
-    >>> score_text("r2", 0.5), score_text("rmse", 3.5e-9), score_text("mae", float("nan"))
-    ('0.5000', '3.500e-09', '-')
+    >>> score_text("r2", -1e-9), score_text("rmse", 3.5e-9), score_text("mae", float("nan"))
+    ('0.0000', '3.500e-09', '-')
     """
     if math.isnan(value):
         return "-"
     if metric in IN_UNITS:
         return significant(value)
-    return f"{value:.4f}" if abs(value) < 1000 else f"{value:.6g}"
+    # Adding zero removes the sign of -0.0.
+    return f"{round(value, 4) + 0.0:.4f}" if abs(value) < 1000 else f"{value:.6g}"
