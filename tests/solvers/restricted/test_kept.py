@@ -6,6 +6,7 @@ import gc
 import pickle
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -72,7 +73,7 @@ def test_values_do_not_travel():
     np.testing.assert_allclose(other.single.sweep(V, visit, (2, 2))[0], expected, rtol=1e-5)
 
 
-def cluster(partitions, limit=1e9):
+def cluster(partitions, limit=1e9, near=lambda references: [[i] for i in range(len(references))]):
     """Partitions in this process."""
     return Cluster(
         partitions,
@@ -81,6 +82,7 @@ def cluster(partitions, limit=1e9):
         list,
         list,
         lambda: limit,
+        near,
     )
 
 
@@ -102,3 +104,22 @@ def test_passes_over_partitions_evaluate_the_kernel_once(limit, evaluations):
         np.testing.assert_allclose(own, other, rtol=1e-4, atol=1e-4)
     # The references to what was kept are gone.
     assert not len(held.cluster.partitions) and len(rows.cluster.partitions) == 3
+
+
+def test_groups_have_one_task_each_and_the_same_sums():
+    tasks = []
+
+    def near(references):
+        return [[3, 0], [1], [4, 2]]
+
+    together = cluster(np.split(X, 5), near=near)
+    merged = together.merge
+    together = replace(together, merge=lambda function, references: tasks.append(1) or merged(function, references))
+    found = []
+    for place in (cluster(np.split(X, 5)), together):
+        with ExitStack() as stack:
+            held = in_single(PartitionedRows((600, 20, 2), place, stored, stored(X).sample), stack)
+            found.append(held.sweep(V, visit, (2, 2)))
+    assert len(tasks) == 3
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)

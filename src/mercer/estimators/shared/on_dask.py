@@ -188,7 +188,31 @@ def _cluster(partitions: Sequence[Any]) -> Cluster:
     def values(references: Sequence[Any]) -> list[Any]:
         return list(dask.compute(*references))
 
-    return Cluster(keep(partitions), each, merge, values, keep, _memory_of_worker)
+    return Cluster(keep(partitions), each, merge, values, keep, _memory_of_worker, _near)
+
+
+def _near(references: Sequence[Any]) -> list[list[int]]:
+    """Positions of references in as many groups for each worker as it has threads; of one each without workers."""
+    client = None if "distributed" not in sys.modules else _client()
+    found = [] if client is None else optional("distributed", "rows in partitions").futures_of(list(references))
+    if client is None or len(found) != len(references):
+        return [[position] for position in range(len(references))]
+    optional("distributed", "rows in partitions").wait(found)
+    homes, threads = client.who_has(found), client.nthreads()
+    groups: dict[tuple[str, int], list[int]] = {}
+    seen: dict[str, int] = {}
+    for position, future in enumerate(found):
+        home = next(iter(homes.get(future.key, ())), "")
+        number = seen[home] = seen.get(home, -1) + 1
+        groups.setdefault((home, number % threads.get(home, 1)), []).append(position)
+    return list(groups.values())
+
+
+def _client() -> Any:
+    """The client that computes in this context, or None."""
+    scheduler = optional("dask.base", "rows in partitions").get_scheduler()
+    client = getattr(scheduler, "__self__", None)
+    return client if hasattr(client, "who_has") else None
 
 
 def _memory_of_worker() -> float:

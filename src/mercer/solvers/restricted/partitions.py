@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -36,6 +37,11 @@ class Cluster:
         From references to others, whose values are computed once and stay where they are as long as these do.
     limit : callable
         The memory of the process that calls it, in bytes; it is sent to the partitions.
+    near : callable
+        From references to positions among them, in groups that one thread of one process serves; it waits for their
+        values.
+    groups : sequence of sequence of int, optional
+        Such groups of ``partitions``, if they are known.
     """
 
     partitions: Sequence[Any]
@@ -44,6 +50,8 @@ class Cluster:
     values: Callable[[Sequence[Any]], list[Any]]
     keep: Callable[[Sequence[Any]], list[Any]]
     limit: Callable[[], float]
+    near: Callable[[Sequence[Any]], list[list[int]]]
+    groups: Sequence[Sequence[int]] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,12 +96,21 @@ class PartitionedRows:
     def sweep(self, V: Matrix, visit: Visit, widths: tuple[int, int]) -> Sums:
         """``K^T U`` and sums over partitions."""
         work = _Pass(self.stored, np.ascontiguousarray(V), visit, widths, self.in_single)
-        sums = self.cluster.each(_sweep, self.cluster.partitions, work)
-        # The order of the additions depends on the number of partitions alone.
         few = _FAN if _FAN * (self.shape[1] * widths[0] + widths[1]) <= _FETCHED else 1
+        # The order of the additions depends on the number of partitions alone.
+        if self.cluster.groups is not None and len(self.cluster.partitions) <= few:
+            return _add(self._by_groups(work, self.cluster.groups))
+        sums = self.cluster.each(_sweep, self.cluster.partitions, work)
         while len(sums) > few:
             sums = [self.cluster.merge(_add, sums[start : start + _FAN]) for start in range(0, len(sums), _FAN)]
         return _add(self.cluster.values(sums))
+
+    def _by_groups(self, work: _Pass, groups: Sequence[Sequence[int]]) -> list[Sums]:
+        """The sums of each partition, by one task for each group: many short tasks keep the scheduler busy."""
+        partitions = self.cluster.partitions
+        tasks = [self.cluster.merge(partial(_sweep_all, work), [partitions[i] for i in group]) for group in groups]
+        found = [sums for several in self.cluster.values(tasks) for sums in several]
+        return [found[k] for k in np.argsort([i for group in groups for i in group])]
 
     def revised(
         self, V: Matrix, revise: Revise, visit: Visit, widths: tuple[int, int]
@@ -112,7 +129,8 @@ class PartitionedRows:
         """
         kept = self.cluster.keep(self.cluster.each(_keep, self.cluster.partitions, (self.stored, self.cluster.limit)))
         stack.callback(kept.clear)
-        return replace(self, cluster=replace(self.cluster, partitions=kept), stored=attrgetter("single"))
+        held = replace(self.cluster, partitions=kept, groups=self.cluster.near(kept))
+        return replace(self, cluster=held, stored=attrgetter("single"))
 
     def sample(self, count: int, random: np.random.RandomState) -> tuple[Matrix, Part]:
         """A uniform sample of rows: their kernel values in float64, targets and weights."""
@@ -123,6 +141,10 @@ def _sweep(rows: Any, work: _Pass) -> Sums:
     stored = work.stored(rows)
     part = (stored.single() or stored) if work.in_single else stored
     return part.sweep(work.V, work.visit, work.widths)
+
+
+def _sweep_all(work: _Pass, partitions: list[Any]) -> list[Sums]:
+    return [_sweep(rows, work) for rows in partitions]
 
 
 def _keep(rows: Any, how: tuple[Callable[[Any], StoredRows], Callable[[], float]]) -> KeptRows:
