@@ -93,6 +93,7 @@ def test_what_was_fitted_without_is_told_to_be_fitted_with(capsys: Any) -> None:
 @pytest.mark.parametrize("model", ["ridge", "svr", "gp"])
 def test_numbers_over_landmarks_have_intervals_by_held_out_rows(capsys: Any, model: str) -> None:
     options = ("-t", "level", "--drop", "kind", "--model", model, "--approximation", "nystroem", "--landmarks", "10")
+    options += ("--set", "gamma=1.0")
     rng = np.random.default_rng(2)
     size = rng.uniform(0, 6, 800)
     level = np.sin(size) + 0.3 * rng.normal(size=800)

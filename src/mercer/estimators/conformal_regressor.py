@@ -24,6 +24,8 @@ class ConformalRegressor(RegressorMixin, BaseEstimator):
     r"""A regressor with intervals that contain new targets, whatever the distribution is: CV+ or split conformal.
 
     ``KernelRidge`` and ``GaussianProcessRegressor`` need no such wrapper: their ``interval`` is exact leave-one-out.
+    Over landmarks it leaves the landmarks as they are, and fits to folds choose them anew: only the latter guarantee
+    coverage for landmarks that are chosen among the rows.
 
     Parameters
     ----------

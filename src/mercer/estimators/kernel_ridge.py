@@ -637,7 +637,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             If ``alpha`` is so small that a left-out error or the system is lost in rounding.
         MemoryBudgetError
             If the kernel matrix in float64 does not fit the memory budget and has no low rank; with landmarks, if three
-            of their matrices or ten numbers for each row do not fit.
+            of their matrices or 16 numbers for each row do not fit.
 
         Warns
         -----
@@ -651,7 +651,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
         With l landmarks each call takes two passes over the n training rows, :math:`3 n l^2` operations, and then, for
         each 2048 new rows (fewer where memory is scarce), kernel values and :math:`2 l^2` operations for each training
-        row that may be at an end of their intervals. These are few if n is much larger than l, and all if l is n.
+        row that may be at an end of their intervals. These are few if n is much larger than l, and all if l is n or
+        new rows are far outside of the training rows under a kernel that grows.
 
         References
         ----------

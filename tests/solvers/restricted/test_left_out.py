@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from mercer.gram import Gram
-from mercer.kernels import RBF
+from mercer.kernels import RBF, Polynomial
 from mercer.solvers.conformal import of_rank, undecided
+from mercer.solvers.restricted import left_out_ends
 from mercer.solvers.restricted.left_out import FeatureRows, FeatureSums, LeftOutRows
 from mercer.solvers.restricted.left_out_ends import Scores, jackknife_ends
 from mercer.solvers.restricted.whitening import Whitening
@@ -75,6 +76,24 @@ def test_ends_are_those_of_all_numbers_and_few_rows_are_looked_at(
         centres = (F @ found.solution)[:, [j]] - moves * found.errors[:, j]
         np.testing.assert_allclose(lower[:, j], of_rank(centres - spread, rank, counts), atol=1e-9)
         np.testing.assert_allclose(upper[:, j], -of_rank(-centres - spread, rank, counts), atol=1e-9)
+
+
+def test_a_far_row_does_not_make_others_look_at_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, new = Polynomial(degree=2), RNG.normal(size=(100, 2))
+    new[50] *= 1000.0
+    rows = FeatureRows(Gram(kernel, X, Z, dtype=np.float64), Whitening.of(kernel(Z)))
+    found = LeftOutRows.of(rows, FeatureSums.of(rows, Y, np.ones(2000)), Y, np.ones(2000), 0.5)
+    sizes = []
+    moves = left_out_ends._moves
+
+    def counting(one: LeftOutRows, positions: np.ndarray, F: np.ndarray) -> np.ndarray:
+        sizes.append(len(positions) * len(F))
+        return moves(one, positions, F)
+
+    monkeypatch.setattr(left_out_ends, "_moves", counting)
+    jackknife_ends(found, Gram(kernel, new, Z, dtype=np.float64), Scores(np.abs(found.errors)), 0.9)
+    # All of 100 x 2000 without groups.
+    assert 2000 <= sum(sizes) < 50_000
 
 
 @pytest.mark.parametrize("counts", [None, RNG.integers(1, 5, 60) / 2], ids=["alike", "counted"])

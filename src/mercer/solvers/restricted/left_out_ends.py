@@ -31,6 +31,8 @@ from mercer.solvers.restricted.left_out import LeftOutRows
 
 # New rows that are worked on at once.
 _ROWS, _FEWEST = 2048, 16
+# Groups of new rows whose features differ in length by at most a factor of 2; the last has all that are shorter.
+_LEVELS = 10
 # Arrays of new rows by the training rows that are looked at, and of all training rows.
 _ARRAYS, _VECTORS = 6, 10
 # Bounds are moved apart by this share against rounding.
@@ -100,8 +102,8 @@ def jackknife_ends(
     rank = tail_rank(coverage, scores.total())
     if rank < 1 or not s:
         return lower, upper
-    step = max(capacity(8 * m, _ROWS, parts=4), min(_FEWEST, s))
-    nbytes = 8 * m * min(step, s) + 8 * _VECTORS * n + t * n
+    step = max(capacity(2 * 8 * m, _ROWS, parts=2), min(_FEWEST, s))
+    nbytes = 2 * 8 * m * min(step, s) + 8 * _VECTORS * n + t * n
     with memory.reserve(nbytes, f"the errors of {n:,} rows and features of {step} new ones", _WAY_OUT):
         for part in spans(s, step):
             threads.checkpoint()
@@ -112,10 +114,27 @@ def jackknife_ends(
             means = lapack.multiply(F, left_out.solution)
             units = np.ones(len(F)) if deviations is None else deviations(part, leverages, explained)
             F /= units[:, None]
-            low, high = _of_strip(left_out, scores, rank, F, float((np.sqrt(leverages) / units).max()))
+            low, high = np.empty((2, *means.shape))
+            for rows, longest in _by_length(np.sqrt(leverages) / units):
+                low[rows], high[rows] = _of_strip(left_out, scores, rank, F[rows], longest)
             ends = means + units[:, None] * low, means - units[:, None] * high
             lower[part], upper[part] = np.minimum(*ends), np.maximum(*ends)
     return lower, upper
+
+
+def _by_length(lengths: Vector) -> list[tuple[Positions, float]]:
+    """New rows whose features have about the same length, with the largest.
+
+    Few long ones would make all training rows of a strip worth a look.
+
+    >>> [(rows.tolist(), longest) for rows, longest in _by_length(np.array([1.0, 9.0, 5.0, 0.0]))]
+    [([1, 2], 9.0), ([0], 1.0), ([3], 0.0)]
+    """
+    largest = lengths.max() or 1.0
+    with np.errstate(divide="ignore"):
+        levels = np.minimum(np.floor(np.log2(largest / lengths)), _LEVELS)
+    groups = [np.flatnonzero(levels == level) for level in np.unique(levels)]
+    return [(rows, float(lengths[rows].max())) for rows in groups]
 
 
 def _of_strip(left_out: LeftOutRows, scores: Scores, rank: int, F: Matrix, longest: float) -> tuple[Matrix, Matrix]:
