@@ -135,6 +135,30 @@ def test_kept_columns_stand_before_the_predictions(capsys: Any, models: Path) ->
     assert code == 2 and "may.csv has no column 'twon' to keep. Did you mean 'town'?" in refusal(err)
 
 
+def test_kept_columns_named_as_predictions_stay(capsys: Any, models: Path) -> None:
+    """As where the result of one command is the data of the next."""
+    own = {"price": 1.5, "predicted price": 2.5, "file": "a"}
+    TABLE.iloc[:5].drop(columns="kind").assign(**own).to_csv("old.csv", index=False)
+    frame = predicted(capsys, models / "ridge.mercer", "old.csv", "may.csv", "--keep", "size")
+    new = frame["price"].to_numpy()[:5]
+    frame = predicted(capsys, models / "ridge.mercer", "old.csv", "old.csv", "--keep", "all").iloc[:5]
+    assert frame.columns.tolist() == ["file_", "id", "size", "town", *own, "predicted price_"]
+    assert (frame["price"] == 1.5).all() and (frame["predicted price"] == 2.5).all() and (frame["file"] == "a").all()
+    np.testing.assert_array_equal(frame["predicted price_"], new)
+    code, out, _ = run(capsys, "predict", models / "ridge.mercer", "old.csv", "--keep", "all", "--json")
+    found = json.loads(out)
+    assert code == 0 and found["predicted price"] == [2.5] * 5
+    np.testing.assert_array_equal(found["predictions"], new)
+
+
+def test_a_target_may_be_named_file(capsys: Any) -> None:
+    TABLE.rename(columns={"price": "file"}).drop(columns=["kind", "id"]).to_csv("t.csv", index=False)
+    assert main(["fit", "t.csv", "-t", "file", "--model", "ridge", "-q"]) == 0
+    frame = predicted(capsys, "t.mercer", "may.csv", "june.csv")
+    assert frame.columns.tolist() == ["file_", "file"] and frame["file_"].tolist()[-1] == "june.csv"
+    assert np.isfinite(frame["file"]).all()
+
+
 def test_a_process_says_its_deviations(capsys: Any, models: Path) -> None:
     frame = predicted(capsys, models / "gp.mercer", "may.csv", "--std", "--interval", "0.9")
     assert frame.columns.tolist() == ["price", "price std", "price 5%", "price 95%"]

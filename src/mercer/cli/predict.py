@@ -106,13 +106,16 @@ class _Part:
     def _frame(self, kept: Any, predicted: np.ndarray, more: dict[str, np.ndarray], model: TableModel) -> Any:
         """One data frame: the file, the kept columns, the predictions, and what more is said."""
         names = set() if kept is None else set(kept.columns)
+        answers_by_name = {model.target: predicted} | more
         columns: dict[str, Any] = {}
         if self.is_one_of_several:
-            columns[_unlike(_FILE, names)] = np.full(len(predicted), self.name, dtype=object)
+            file = _unlike(_FILE, {*names, *answers_by_name})
+            columns[file] = np.full(len(predicted), self.name, dtype=object)
         if kept is not None:
             columns |= {name: kept[name].to_numpy() for name in kept.columns}
-        for name, values in ({model.target: predicted} | more).items():
-            columns[f"predicted {name}" if name in names else name] = values
+        for name, values in answers_by_name.items():
+            # A table that is itself a result, with all of its columns kept, also has the prefixed name.
+            columns[_unlike(f"predicted {name}", names) if name in names else name] = values
         return optional("pandas", "writing predictions").DataFrame(columns)
 
 
@@ -140,7 +143,10 @@ def _say_written(printer: Printer, options: UseOptions, model: TableModel, rows:
 def _result(options: UseOptions, model: TableModel, rows: int, frame: Any = None) -> dict[str, Any]:
     """The predictions as plain values; those that were written are only counted."""
     lists = {} if frame is None or options.out is not None else {str(name): frame[name].tolist() for name in frame}
-    predicted = next((lists.pop(name) for name in (f"predicted {model.target}", model.target) if name in lists), None)
+    prefixed = f"predicted {model.target}"
+    # Kept columns of such names stand before the predictions.
+    named = [name for name in lists if name == model.target or name.rstrip("_") == prefixed.rstrip("_")]
+    predicted = lists.pop(named[-1]) if named else None
     return {
         "model": str(options.model),
         "data": options.data if not options.others else options.files,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from mercer._optional import optional
 from mercer.data.table import Table
 from mercer.data.text_columns import MISSING_WORDS
 from mercer.data.words import listing
+from mercer.data.workbook_size import require_room
 
 SUFFIXES = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
 # The rows of a sheet are counted from 1, and the first has the names.
@@ -26,6 +28,8 @@ def read_workbook(path: Path) -> Table:
     ------
     DataError
         If the file is no workbook, or a column has no name, or the name of another one.
+    MemoryBudgetError
+        If the sheet does not fit the memory budget.
     MissingDependencyError
         If python-calamine is not installed.
 
@@ -36,6 +40,7 @@ def read_workbook(path: Path) -> Table:
     """
     pandas = optional("pandas", f"reading {path.name}")
     calamine = optional("python_calamine", f"reading {path.name}")
+    require_room(path)
     try:
         book = calamine.CalamineWorkbook.from_path(str(path))
         names = list(book.sheet_names)
@@ -73,9 +78,9 @@ def _header(path: Path, cells: list[Any]) -> list[str]:
         )
     if any(isinstance(cell, (int, float)) for cell in cells[: len(names)]):
         raise DataError(f"{path}: the first row of the sheet has numbers in place of names; write a name for each.")
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise DataError(f"{path}: {twice[0]!r} is the name of several columns; give each its own.")
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise DataError(f"{path}: {twice!r} is the name of several columns; give each its own.")
     return names
 
 
