@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import mercer
 from cli_output import refusal
 from mercer.cli import main
 
@@ -111,3 +112,16 @@ def test_no_function_is_called_for_each_pair_of_columns(capsys):
     # Calls and not seconds, which depend on what else the machine does.
     few, many = calls(20), calls(150)
     assert not {function: count for function, count in many.items() if count > 20 * few.get(function, 0) + 2000}
+
+
+def test_the_command_in_a_model_file_is_escaped_on_a_terminal(capsys, monkeypatch):
+    pd.DataFrame({"x": range(20), "y": [0, 1] * 10}).to_csv("t.csv", index=False)
+    assert run(capsys, "fit", "t.csv", "-t", "y", "--model", "svc", "--set", "C=1")[0] == 0
+    model = mercer.load("t.mercer")
+    model.report_["command"] += _ESCAPE
+    mercer.save(model, "t.mercer")
+    assert main(["inspect", "t.mercer", "--command"]) == 0
+    assert _ESCAPE in capsys.readouterr().out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    code, out, _ = run(capsys, "inspect", "t.mercer", "--command")
+    assert code == 0 and "\\x1b[2J" in out

@@ -121,6 +121,12 @@ def test_faults_of_standard_input_are_named_as_such(
     assert words in refusal(err) and "mercer-" not in err and ".csv" not in refusal(err)
 
 
+def test_a_closed_standard_input_is_named_as_such(capsys: Any, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    code, _, err = run(capsys, "predict", models / "ridge.mercer", "-")
+    assert code == 2 and "standard input is closed" in refusal(err)
+
+
 def test_kept_columns_stand_before_the_predictions(capsys: Any, models: Path) -> None:
     TABLE.to_csv("all.csv", index=False)
     frame = predicted(

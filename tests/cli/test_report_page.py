@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from cli_output import refusal
-from mercer.cli import main
+from mercer.cli import main, report_page
 
 RNG = np.random.default_rng(0)
 
@@ -60,6 +60,25 @@ def test_a_fit_is_reported_with_its_held_out_rows(houses, capsys):
         assert f"{scores['r2']:.4g}".replace("-", "−") in page
     assert "mercer fit houses.csv --target price --model ridge" in page
     assert hashlib.sha256((houses / "houses.csv").read_bytes()).hexdigest() in page
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "written"), [(KeyboardInterrupt(), 130, set()), (MemoryError(), 2, {"new.mercer"})]
+)
+def test_a_report_that_cannot_be_made(houses, capsys, monkeypatch, error, code, written):
+    """A stop leaves no file, as the message says; after anything else the work of the fit is not lost."""
+
+    def fails(*_: object) -> str:
+        raise error
+
+    before = {path.name for path in houses.iterdir()}
+    monkeypatch.setattr(report_page, "of_fit", fails)
+    found, _, err = _run(
+        capsys, *("fit", "houses.csv", "-t", "price", "--model", "ridge", "-o", "new.mercer", "--report", "new.html")
+    )
+    assert found == code and {path.name for path in houses.iterdir()} - before == written
+    assert ("interrupted; no file was written" in err) == (not written)
+    assert ("Wrote new.mercer, but not its report." in err) == bool(written)
 
 
 def test_a_model_alone_and_with_rows(houses, capsys):
@@ -117,8 +136,6 @@ def test_old_model_files_have_reports(houses, monkeypatch, capsys):
 
 
 def test_rows_held_out_are_compared_with_the_training_part(houses, monkeypatch, capsys):
-    from mercer.cli import report_page  # noqa: PLC0415 - after the fit
-
     found = []
     monkeypatch.setattr(report_page, "compose", lambda material: found.append(material) or _Saved())
     assert _run(capsys, "fit", "houses.csv", "-t", "price", "--model", "ridge", "-q", "--report", "r.html")[0] == 0
@@ -127,8 +144,8 @@ def test_rows_held_out_are_compared_with_the_training_part(houses, monkeypatch, 
 
 
 class _Saved:
-    def save(self, path):
-        return path
+    def to_html(self):
+        return "<p>"
 
 
 def test_a_note_on_a_table_is_made_once(houses, capsys):

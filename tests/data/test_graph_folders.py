@@ -42,6 +42,19 @@ def test_all_parts(tmp_path: Path) -> None:
     assert table.locate(2) == "graph 3" and table.roles == {"graph": "graph"}
 
 
+@pytest.mark.parametrize("label", ["inf", "1e300", "1e17"])
+def test_targets_beyond_whole_numbers_stay_as_they_are(tmp_path: Path, label: str) -> None:
+    values = read_table(write(tmp_path, graph_labels=f"1\n-1\n{label}\n")).targets["label"]
+    np.testing.assert_array_equal(values, [1.0, -1.0, float(label)])
+
+
+def test_graphs_of_two_data_sets(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    (path / "OTHER_A.txt").write_text("1, 2\n")
+    with pytest.raises(DataError, match="holds the graphs of 'DS', 'OTHER'; put each data set in a folder of its own"):
+        read_table(path)
+
+
 def test_edges_alone_and_numbers_as_targets(tmp_path: Path) -> None:
     none = dict.fromkeys(("node_labels", "edge_labels", "node_attributes", "graph_labels"))
     table = read_table(write(tmp_path, **none, graph_attributes="0.5\n1.5\n-2\n"))
@@ -60,6 +73,11 @@ def test_edges_alone_and_numbers_as_targets(tmp_path: Path) -> None:
         ({"graph_indicator": "2\n1\n1\n1\n1\n1\n"}, "must follow each other"),
         ({"graph_indicator": "0\n1\n1\n1\n1\n1\n"}, "from 1 on"),
         ({"graph_indicator": ""}, "from 1 on"),
+        ({"graph_indicator": None}, "DS_graph_indicator.txt is missing"),
+        ({"graph_indicator": "1, 1\n" * 6}, "from 1 on"),
+        ({"graph_indicator": "1\n1\n1\n2\n2\n9223372036854775807\n"}, "there are 6 nodes in all; number the graphs"),
+        ({"A": "1, 2\n2, -1\n"}, "DS_A.txt, line 2: nodes are numbered from 1 to 6, but there is -1"),
+        ({"A": "1, 99999999999999999999\n"}, r"column 2\.$"),
         ({"node_labels": "6\n"}, "has 1 lines, but should have 6"),
         ({"edge_labels": "1\n2\n2\n2\n1\n1\n"}, "graph 1: "),
     ],

@@ -104,3 +104,10 @@ def test_differences_whose_squares_are_zero_are_refused():
     with pytest.raises(DataError, match="differs between rows by 2e-165 at most"):
         read_target(np.array([1e-165, 2e-165, 3e-165]), "y", task="regression")
     assert read_target(np.array([1e-140, 2e-140, 3e-140]), "y", task="regression").task == "regression"
+
+
+def test_whole_numbers_beyond_those_of_64_bits():
+    values = np.array([2**64 - 1, 5, 7, 2**63], dtype=np.uint64)
+    np.testing.assert_array_equal(read_target(values, "y").values, values.astype(np.float64))
+    with pytest.raises(DataError, match=r"holds 1e\+20, and numbers of that size cannot stand for classes"):
+        read_target(np.array([1e20, 1.0] * 5), "y")

@@ -72,7 +72,9 @@ def test_a_damaged_archive(tmp_path: Path) -> None:
         read_table(path)
 
 
-@pytest.mark.parametrize("text", [b"<c " * 300_000, b"<c " + b' r="A"' * 100_000, b"<c" + b" " * 900_000, b"<" * 900_000])
+@pytest.mark.parametrize(
+    "text", [b"<c " * 300_000, b"<c " + b' r="A"' * 100_000, b"<c" + b" " * 900_000, b"<" * 900_000]
+)
 def test_the_time_is_linear_in_the_length(text: bytes) -> None:
     def chunks() -> Iterator[bytes]:
         yield text

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 from mercer._errors import ModelFileError
 from mercer.cli.show import Printer
 from mercer.cli.stored import stored_report
+from mercer.data.words import printable
 
 
 def inspect(path: Path, json: bool) -> None:
@@ -34,7 +36,9 @@ def command(path: Path, json: bool) -> None:
     printer = Printer(json=json)
     printer.object({"file": str(path), "command": report["command"], "data_sha256": report.get("data_sha256")})
     if not json:
-        print(report["command"])
+        line = report["command"]
+        # To another program, such as a shell, it goes as it is.
+        print(printable(line) if sys.stdout.isatty() else line)
 
 
 def _columns(schema: dict[str, Any]) -> dict[str, str]:

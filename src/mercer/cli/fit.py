@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from mercer.cli.bad_rows import naming_lines
 from mercer.cli.checks import check_searched, default_output
 from mercer.cli.choose import choose
 from mercer.cli.compare import advice, tuning
+from mercer.cli.files import write_atomically
 from mercer.cli.hold_out import hold_out
 from mercer.cli.job import Job
 from mercer.cli.learners import choose_model, learner, usage
@@ -101,10 +103,21 @@ def fit(options: FitOptions) -> None:
         report["seconds"] = {"fit": seconds, "all": time.perf_counter() - start_time}
         report["process_peak_bytes"] = process_peak()
         model.report_ = report
-        persistence.save(model, out)
-        if page is not None:
-            page.of_fit(model, job, rows, judged, options)
+        _write(model, out, options, None if page is None else lambda: page.of_fit(model, job, rows, judged, options))
     printer.fitted({**report, "file": str(out), "file_bytes": out.stat().st_size})
+
+
+def _write(model: TableModel, out: Path, options: FitOptions, page: Callable[[], str] | None) -> None:
+    """Write the model and the page of its report: a stop leaves neither, and any other error at least the model."""
+    try:
+        text = None if page is None else page()
+    except Exception:
+        persistence.save(model, out)
+        Printer(options.quiet, options.json).begin(f"Wrote {out}, but not its report.")
+        raise
+    persistence.save(model, out)
+    if text is not None and options.report is not None:
+        write_atomically(options.report, lambda draft: draft.write_text(text, encoding="utf-8"))
 
 
 def _estimated(model: TableModel, job: Job, options: FitOptions) -> Any:

@@ -65,9 +65,8 @@ def held_out(model: TableModel, job: Job, seed: int) -> HeldOut:
     return HeldOut(judged, found, measured(subject, X, learnt, seed))
 
 
-def of_fit(model: TableModel, job: Job, rows: np.ndarray, found: HeldOut, options: FitOptions) -> None:
-    """Write the report of a fit to ``rows`` of its table."""
-    assert options.report is not None
+def of_fit(model: TableModel, job: Job, rows: np.ndarray, found: HeldOut, options: FitOptions) -> str:
+    """Return the page about a fit to ``rows`` of its table."""
     material = Material(
         Subject.of(model),
         options.seed,
@@ -81,7 +80,7 @@ def of_fit(model: TableModel, job: Job, rows: np.ndarray, found: HeldOut, option
         job.target.name,
         _places(job.locate, rows),
     )
-    compose(material).save(options.report)
+    return compose(material).to_html()
 
 
 def report(options: ReportOptions) -> None:

@@ -11,14 +11,29 @@ from mercer._errors import DataError
 from mercer.data.graph import Graph
 from mercer.data.object_readers import column_of
 from mercer.data.table import Table
+from mercer.data.words import listing
 
+_EDGES = "_A.txt"
 _INDICATOR = "_graph_indicator.txt"
+# Beyond it, float64 does not have every whole number.
+_LARGEST_WHOLE = 2.0**53
 _TARGETS = {"label": "_graph_labels.txt", "target": "_graph_attributes.txt"}
 
 
 def indicator_of(path: Path) -> Path | None:
-    """The file that says to which graph each node belongs, if the folder has one."""
-    return next(iter(sorted(path.glob(f"*{_INDICATOR}"))), None)
+    """The file that says to which graph each node belongs, if the folder has it, or the edges of such graphs.
+
+    Raises
+    ------
+    DataError
+        If there are several data sets in the folder.
+    """
+    names = {file.name.removesuffix(end) for end in (_INDICATOR, _EDGES) for file in path.glob(f"*{end}")}
+    if len(names) > 1:
+        raise DataError(
+            f"{path} holds the graphs of {listing(sorted(names))}; put each data set in a folder of its own."
+        )
+    return path / f"{names.pop()}{_INDICATOR}" if names else None
 
 
 def read_graph_folder(path: Path) -> Table:
@@ -41,13 +56,9 @@ def read_graph_folder(path: Path) -> Table:
     if indicator is None:
         raise DataError(f"{path} has no file NAME{_INDICATOR}.")
     name = indicator.name.removesuffix(_INDICATOR)
-    owner = _numbers(indicator, int).ravel()
-    count = int(owner.max(initial=0))
-    if len(owner) == 0 or owner.min() < 1:
-        raise DataError(f"{indicator} must have the number of a graph, from 1 on, in each line.")
-    if (np.diff(owner) < 0).any():
-        raise DataError(f"{indicator}: the nodes of a graph must follow each other, and graphs be in their order.")
-    edges = _edges(path / f"{name}_A.txt", owner)
+    owner = _owners(indicator)
+    count = int(owner.max())
+    edges = _edges(path / f"{name}{_EDGES}", owner)
     labels = _optional(path / f"{name}_node_labels.txt", len(owner), int)
     edge_labels = _optional(path / f"{name}_edge_labels.txt", len(edges), int)
     attributes = _optional(path / f"{name}_node_attributes.txt", len(owner), float)
@@ -77,6 +88,22 @@ def read_graph_folder(path: Path) -> Table:
     return Table(frame, str(path), targets, default, lambda row: f"graph {row + 1}", {"graph": "graph"})
 
 
+def _owners(path: Path) -> Any:
+    """The graph of each node, (n,)."""
+    owner = _numbers(path, int)
+    if owner.size == 0 or owner.shape[1] != 1 or owner.min() < 1:
+        raise DataError(f"{path} must have the number of a graph, from 1 on, in each line.")
+    owner = owner[:, 0]
+    if (np.diff(owner) < 0).any():
+        raise DataError(f"{path}: the nodes of a graph must follow each other, and graphs be in their order.")
+    if owner[-1] > len(owner):
+        raise DataError(
+            f"{path}: there is a graph {owner[-1]}, but there are {len(owner)} nodes in all; number the graphs from 1 "
+            "on without gaps."
+        )
+    return owner
+
+
 def _edges(path: Path, owner: Any) -> Any:
     """The edges, (m, 2), of nodes that count from 0."""
     edges = _numbers(path, int)
@@ -84,8 +111,12 @@ def _edges(path: Path, owner: Any) -> Any:
         return np.empty((0, 2), dtype=np.intp)
     if edges.shape[1] != 2:
         raise DataError(f"{path} must have two nodes in each line, but has {edges.shape[1]} numbers.")
-    if edges.min() < 1 or edges.max() > len(owner):
-        raise DataError(f"{path}: nodes are numbered from 1 to {len(owner)}, but there is {int(edges.max())}.")
+    outside = np.argwhere((edges < 1) | (edges > len(owner)))
+    if len(outside):
+        line, side = outside[0]
+        raise DataError(
+            f"{path}, line {line + 1}: nodes are numbered from 1 to {len(owner)}, but there is {edges[line, side]}."
+        )
     edges = edges - 1
     apart = np.flatnonzero(owner[edges[:, 0]] != owner[edges[:, 1]])
     if len(apart):
@@ -112,7 +143,7 @@ def _numbers(path: Path, kind: type) -> Any:
     try:
         return np.loadtxt(path, delimiter=",", dtype=kind, ndmin=2)
     except (ValueError, OverflowError) as error:
-        raise DataError(f"{path} must hold numbers separated by commas: {error}.") from error
+        raise DataError(f"{path} must hold numbers separated by commas: {str(error).rstrip('.')}.") from error
 
 
 def _as_labels(values: Any) -> list[Any]:
@@ -125,4 +156,5 @@ def _as_labels(values: Any) -> list[Any]:
 def _target(values: Any) -> Any:
     """Whole numbers as such."""
     column = values[:, 0]
-    return column.astype(np.int64) if (column == np.floor(column)).all() else column
+    whole = (column == np.floor(column)) & (np.abs(column) < _LARGEST_WHOLE)
+    return column.astype(np.int64) if whole.all() else column

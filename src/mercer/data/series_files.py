@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from mercer._errors import DataError
+from mercer._errors import DataError, MercerWarning, warn_user
 from mercer.data.object_readers import column_of
 from mercer.data.separated import open_text
 from mercer.data.series import Series
 from mercer.data.table import Table
-from mercer.data.words import shown
+from mercer.data.words import counted, shown
 
 _TARGET = "label"
+_MISSING = ("", "?")
 
 
 @dataclass
@@ -25,6 +26,9 @@ class _Header:
 
     classes: list[str] | None = None
     has_number: bool = False
+    # What it says of every series, if it does.
+    length: int | None = None
+    channels: int | None = None
 
     @property
     def has_target(self) -> bool:
@@ -43,6 +47,11 @@ def read_ts(path: Path) -> Table:
     DataError
         If the file does not have this form, times are given (``@timeStamps true``), or a value is missing; the message
         has the line.
+
+    Warns
+    -----
+    MercerWarning
+        If a series has another length, or other channels, than the header says.
     """
     header, series, labels, lines = _Header(), [], list[Any](), list[int]()
     with open_text(path) as text:
@@ -53,6 +62,11 @@ def read_ts(path: Path) -> Table:
                 continue
             *channels, last = line.split(":")
             if header.has_target:
+                if not channels:
+                    raise DataError(
+                        f"{path}, line {number}: a class or a number must follow the series after ':', as the header "
+                        f"says, but there is none in {shown(line)}."
+                    )
                 labels.append(_label(path, number, last.strip(), header))
             else:
                 channels.append(last)
@@ -66,8 +80,9 @@ def read_ts(path: Path) -> Table:
                 f"{path}, line {number}: this series has {one.shape[1]} channels, but the first has "
                 f"{series[0].shape[1]}."
             )
+    _note_header(path, header, series, lines)
     frame = column_of("series", series)
-    targets = {_TARGET: np.array(labels)} if header.has_target else {}
+    targets = {_TARGET: np.array(labels, dtype=object if None in labels else None)} if header.has_target else {}
     place = [f"line {number}" for number in lines]
     default = _TARGET if header.has_target else None
     return Table(frame, path.name, targets, default, place.__getitem__, {"series": "series"})
@@ -92,6 +107,10 @@ def _read_header(path: Path, number: int, line: str, header: _Header) -> bool:
             f"{path}, line {number}: times of the values ('@timeStamps true') are not read; write series with values "
             "at equal distances in time, and '@timeStamps false'."
         )
+    if name == "@serieslength" and words and words[0].isdecimal():
+        header.length = int(words[0])
+    if name in ("@dimension", "@dimensions") and words and words[0].isdecimal():
+        header.channels = int(words[0])
     if name == "@classlabel" and is_true:
         header.classes = words[1:]
     if name == "@targetlabel" and is_true:
@@ -99,13 +118,30 @@ def _read_header(path: Path, number: int, line: str, header: _Header) -> bool:
     return name == "@data"
 
 
+def _note_header(path: Path, header: _Header, series: list[Any], lines: list[int]) -> None:
+    """Say where the series are not as the header says; it may be the header that is wrong, so they stay as they are."""
+    for place, stated, what in ((0, header.length, "value"), (1, header.channels, "channel")):
+        others = [number for number, one in zip(lines, series) if stated is not None and one.shape[place] != stated]
+        if others:
+            actual = series[lines.index(others[0])].shape[place]
+            warn_user(
+                f"{path}: its header says that a series has {counted(stated or 0, what)}, but {len(others)} of "
+                f"{len(series)} have not; that in line {others[0]} has {actual}. They are read as they "
+                "stand; check that the file is whole.",
+                MercerWarning,
+            )
+
+
 def _label(path: Path, number: int, text: str, header: _Header) -> Any:
     if header.has_number:
         try:
-            return float(text)
+            return np.nan if text in _MISSING else float(text)
         except ValueError as error:
             raise DataError(f"{path}, line {number}: the target must be a number, but is {shown(text)}.") from error
     assert header.classes is not None
+    if text in _MISSING:
+        # An error where the classes are used, and none where they are predicted.
+        return None
     if header.classes and text not in header.classes:
         raise DataError(
             f"{path}, line {number}: {shown(text)} is not among the classes of the header, "
@@ -121,7 +157,8 @@ def _series(path: Path, number: int, channels: list[str]) -> Any:
     if len(lengths) != 1:
         raise DataError(
             f"{path}, line {number}: the channels of a series must have one length, but have "
-            f"{', '.join(map(str, sorted(lengths))) or 'none'}."
+            f"{', '.join(map(str, sorted(lengths)))}. If a class follows the series, the header needs a line such as "
+            "'@classLabel true a b'."
         )
     try:
         return Series.read(np.array(columns, dtype=np.float64).T)

@@ -16,6 +16,8 @@ from mercer.data.words import check_task, listing, shown
 
 # Whole numbers are classes where there are at most so many different ones, each on average in so many rows.
 _FEW_VALUES = ((10, 5), (30, 100))
+# Beyond it, float64 does not have every whole number.
+_LARGEST_CLASS = 2.0**53
 # Squares of smaller differences have few digits, or none.
 _SMALLEST = 1e-150
 
@@ -100,6 +102,11 @@ def read_target(values: Any, name: str, task: str | None = None, locate: Callabl
                 "squares are zero to float64; multiply it by a number, as 1e200."
             )
         return Target(name, kind, why, numbers)
+    if array.dtype.kind == "f" and np.abs(array).max() >= _LARGEST_CLASS:
+        raise DataError(
+            f"the target {name!r} holds {np.abs(array).max():g}, and numbers of that size cannot stand for classes; "
+            "write the classes as text, or use a regression (--task regression, --model ridge)."
+        )
     if array.dtype.kind == "f" and not (array == np.round(array)).all():
         raise DataError(
             f"the target {name!r} holds numbers with fractions ({len(different)} different values), "
@@ -126,7 +133,8 @@ def known_target(values: Any, name: str, task: str, classes: list[Any], locate: 
     if known.dtype.kind == "U" and array.dtype.kind != "U":
         array = _texts(array)
     elif known.dtype.kind in "ib" and array.dtype.kind in "fiub":
-        array = array.astype(np.int64) if (array == np.round(array)).all() else array
+        whole = (array == np.round(array)).all() and np.abs(array).max(initial=0) < _LARGEST_CLASS
+        array = array.astype(np.int64) if whole else array
     strange = np.flatnonzero(~np.isin(array, known))
     if strange.size:
         value, place = array[strange[0]].item(), locate(int(strange[0]))
@@ -144,7 +152,8 @@ def _plain(values: Any, name: str, locate: Callable[[int], str]) -> np.ndarray:
         array = values.to_numpy()
     else:
         array = np.asarray(values)
-        missing = np.flatnonzero(np.isnan(array)) if array.dtype.kind == "f" else np.empty(0, dtype=int)
+        gaps: Any = [value is None for value in array] if array.dtype.kind == "O" else array != array
+        missing = np.flatnonzero(gaps)
     if missing.size:
         raise DataError(
             f"the target {name!r} is missing ({MISSING}) in {missing.size} of {len(array)} rows, first in "
@@ -164,7 +173,10 @@ def _plain(values: Any, name: str, locate: Callable[[int], str]) -> np.ndarray:
         )
     if array.dtype.kind not in "Ubiuf":
         raise DataError(f"the target {name!r} holds {array.dtype}; a target is text, booleans or numbers.")
-    return array.astype(np.int64) if array.dtype.kind == "u" else array
+    if array.dtype.kind != "u":
+        return array
+    # int64 has half of their range.
+    return array.astype(np.int64 if array.max(initial=0) < 2**63 else np.float64)
 
 
 def _texts(array: np.ndarray) -> np.ndarray:
