@@ -157,6 +157,7 @@ def test_a_pattern_of_files_and_a_model_without_a_decision_value(capsys: Any, sp
     run(capsys, "fit", "sample:iris", "--model", "neighbors", "-q", "-o", "votes.mercer")
     code, _, err = run(capsys, "explain", "votes.mercer", "sample:iris", "--row", 1)
     assert code == 2 and "KernelNeighborsClassifier has no decision value" in err
+    assert "Fit again with a model of one kernel (--model svc," in err and "sklearn" not in err
 
 
 def test_a_failure_in_json(capsys: Any, spam: str) -> None:

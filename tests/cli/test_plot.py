@@ -6,6 +6,7 @@ import contextlib
 import json
 import shlex
 import shutil
+import xml.etree.ElementTree as ET
 
 import numpy as np
 import pandas as pd
@@ -113,3 +114,16 @@ def test_the_command_makes_the_model_again(folder, capsys):
     assert main(["inspect", "svr.mercer", "--command", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["command"].startswith("mercer fit a.csv") and len(found["data_sha256"]) == 64
+
+
+@pytest.mark.parametrize("what", ["boundary", "gram", "relevance"])
+def test_names_that_no_picture_can_hold_are_cut_and_escaped(tmp_path, monkeypatch, capsys, what):
+    monkeypatch.chdir(tmp_path)
+    X = RNG.normal(size=(40, 2))
+    frame = pd.DataFrame(X, columns=["\x07length\x1b[2J", "w" * 3000])
+    frame.assign(kind=np.where(X[:, 0] > 0, "big\x1b[1m", "small\x00")).to_parquet("a.parquet")
+    assert main(["fit", "a.parquet", "-t", "kind", "--model", "svc", "--set", "C=1", "-q"]) == 0
+    capsys.readouterr()
+    assert main(["plot", "a.mercer", "a.parquet", "--what", what, "-o", "a.svg"]) == 0
+    assert "note" not in capsys.readouterr().err
+    ET.parse("a.svg")

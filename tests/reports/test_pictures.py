@@ -43,6 +43,19 @@ def test_long_names_are_cut(length: int) -> None:
     assert max(len(text.text or "") for text in _root(draw).iter("{http://www.w3.org/2000/svg}text")) <= 64
 
 
+def test_characters_that_svg_cannot_hold_are_escaped() -> None:
+    """Classes and files may have names with them."""
+
+    def draw(ax) -> None:
+        ax.set_xticks([0, 1], ["yes\x1b[1m", "no\x07"])
+        ax.plot([0, 1], [0, 1], label="\x00line")
+        ax.legend()
+        ax.set_title("a title\x1b[2J")
+
+    texts = " ".join(text.text or "" for text in _root(draw).iter("{http://www.w3.org/2000/svg}text"))
+    assert all(name in texts for name in (r"yes\x1b[1m", r"no\x07", r"\x00line", r"a title\x1b[2J"))
+
+
 def test_powers_are_written_without_formulas() -> None:
     root = _root(lambda ax: (ax.plot([1, 1e6], [1, 1e-6]), ax.set(xscale="log", yscale="log")))
     texts = {node.text for node in root.iter("{http://www.w3.org/2000/svg}text")}

@@ -51,6 +51,11 @@ _OPTIONS = {
     ", or mercer.validity.nearest(K)": "",
     "; pass X.toarray().": "; pass a table with all its columns, such as a .csv file.",
     ", or choose by folds that keep copies together, as in KernelSearchCV(..., cv=GroupKFold()) with groups": "",
+    "Use a learner with one kernel that decides by such a value (SVC, SVR, OneClassSVM, KernelRidge, "
+    "KernelLogisticRegression, GaussianProcessRegressor, ...), or sklearn.inspection.permutation_importance.": (
+        "Fit again with a model of one kernel (--model svc, logistic, svr, ridge or gp), or see which columns matter "
+        "with mercer plot --what relevance."
+    ),
     "Try other kernels (kernels=[...])": "Try other kernels (--kernel)",
     "Pass kernels=[...] to choose among several": "Pass --kernel several times to choose among several",
     "KernelSearchCV was interrupted": "the search was interrupted",

@@ -21,6 +21,7 @@ from mercer.cli.use import columns_of, load_model, read_rows
 from mercer.engine.settings import config
 from mercer.estimators.table import TableModel
 from mercer.plotting.boundary import BoundaryDisplay
+from mercer.plotting.drawing import fit_texts
 from mercer.plotting.gram import GramDisplay
 from mercer.plotting.margins import MarginsDisplay
 from mercer.plotting.ordinal import OrdinalDisplay
@@ -90,6 +91,7 @@ def plot(options: PlotOptions) -> None:
 
 
 def _save(figure: Any, draft: Path, suffix: str) -> None:
+    fit_texts(figure)
     # Without the time of the day, the same picture is the same file.
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     with optional("matplotlib", "mercer plot").rc_context({"svg.hashsalt": "mercer"}):

@@ -97,6 +97,16 @@ def printable(text: str) -> str:
     return _OBEYED.sub(lambda mark: mark[0].encode("unicode_escape").decode("ascii"), text)
 
 
+def shortened(text: str, most: int) -> str:
+    """Return text on one line, without characters that a terminal or a page would obey, cut where it is long.
+
+    >>> shortened("a long name", most=6)
+    'a lon…'
+    """
+    clean = printable(" ".join(text.split()))
+    return clean if len(clean) <= most else clean[: most - 1] + "…"
+
+
 def check_choices(normalize: str, impute: str | None) -> None:
     """Raise an error unless the methods of scaling numbers and of filling in missing ones are known.
 

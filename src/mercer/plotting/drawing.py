@@ -13,7 +13,11 @@ from mercer._optional import optional
 from mercer._types import Positions
 from mercer.data.objects import short
 from mercer.data.seeds import generator
+from mercer.data.words import printable, shortened
 from mercer.plotting.palette import INK
+
+# Letters of a name in a picture.
+_LONGEST = 32
 
 
 def axes_for(display: object, ax: Any) -> Any:
@@ -41,6 +45,20 @@ def colour_bar(ax: Any, artist: Any, label: str) -> Any:
     bar = ax.figure.colorbar(artist, ax=ax, label=label)
     _as_written(bar.ax.xaxis.label, bar.ax.yaxis.label)
     return bar
+
+
+def fit_texts(figure: Any) -> None:
+    """Cut the long names in a figure, which would leave no room for the picture, and escape what files cannot hold."""
+    text = optional("matplotlib.text", "pictures").Text
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            labels = [label.get_text() for label in axis.get_ticklabels()]
+            if any(len(label) > _LONGEST or printable(label) != label for label in labels):
+                name_ticks(axis, axis.get_ticklocs(), [shortened(label, _LONGEST) for label in labels])
+    for item in figure.findobj(text):
+        lines = item.get_text().split("\n")
+        if any(len(line) > 2 * _LONGEST or printable(line) != line for line in lines):
+            item.set_text("\n".join(shortened(line, 2 * _LONGEST) for line in lines))
 
 
 def _as_written(*texts: Any) -> None:

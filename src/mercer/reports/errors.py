@@ -9,6 +9,7 @@ import numpy as np
 from mercer._types import AnyArray, Vector
 from mercer.data.squares import root_mean_square, standard_deviation
 from mercer.data.strings import Strings
+from mercer.data.words import shortened
 from mercer.plotting.drawing import legend, line, mark, shown_rows
 from mercer.plotting.margins import MarginsDisplay
 from mercer.plotting.palette import COLOURS, INK, QUIET
@@ -16,7 +17,6 @@ from mercer.plotting.rows import codes_of
 from mercer.reports.document import Figure, Section, Table
 from mercer.reports.judged import Judged
 from mercer.reports.material import WORDS_OF_KIND, Material
-from mercer.reports.render import shortened
 
 _WORST = 20
 # Columns, and letters of a text, that are shown of a bad row.

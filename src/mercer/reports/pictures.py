@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from mercer._optional import optional
+from mercer.data.words import shortened
+from mercer.plotting.drawing import fit_texts
 from mercer.plotting.palette import COLOURS, INK
-from mercer.reports.render import shortened
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 # What takes the colours of the page instead, dark or light.
@@ -40,8 +41,6 @@ _STYLE = {
     "axes.spines.right": False,
     "font.size": 10.0,
 }
-# Letters of a name in a picture.
-_LONGEST = 32
 
 
 def element(title: str, words: str, draw: Callable[[Any], object], size: tuple[float, float]) -> str:
@@ -72,7 +71,7 @@ def element(title: str, words: str, draw: Callable[[Any], object], size: tuple[f
         axes = drawing.subplots()
         draw(axes)
         _plain_powers(drawing)
-        _shorten(drawing)
+        fit_texts(drawing)
         file = io.StringIO()
         drawing.savefig(file, format="svg", metadata={"Date": None}, bbox_inches="tight", pad_inches=0.06)
     return _element(file.getvalue(), title, words)
@@ -86,19 +85,6 @@ def _plain_powers(drawing: Any) -> None:
             if axis.get_scale() == "log":
                 axis.set_major_formatter(ticker.FuncFormatter(lambda number, _: f"{number:g}"))
                 axis.set_minor_formatter(ticker.NullFormatter())
-
-
-def _shorten(drawing: Any) -> None:
-    """Cut long names, which would leave no room for the picture."""
-    text = optional("matplotlib.text", "the pictures of a report").Text
-    for axes in drawing.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            ticks = axis.get_ticklabels()
-            if any(len(tick.get_text()) > _LONGEST for tick in ticks):
-                axis.set_ticks(axis.get_ticklocs(), [shortened(tick.get_text(), _LONGEST) for tick in ticks])
-    for item in drawing.findobj(text):
-        if len(item.get_text()) > 2 * _LONGEST:
-            item.set_text("\n".join(shortened(line, 2 * _LONGEST) for line in item.get_text().splitlines()))
 
 
 def _element(source: str, title: str, words: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._optional import optional
-from mercer.data.words import printable
+from mercer.data.words import shortened
 
 # Letters of a name or a value that a page shows.
 _LONGEST = 120
@@ -58,16 +58,6 @@ def value(thing: Any, most: int = _LONGEST) -> str:
     if isinstance(thing, (float, np.floating)):
         return _decimal(float(thing))
     return shortened(str(thing), most)
-
-
-def shortened(text: str, most: int = _LONGEST) -> str:
-    """Return text on one line, without characters that a page would obey, cut where it is long.
-
-    >>> shortened("a long name", most=6)
-    'a lon…'
-    """
-    clean = printable(" ".join(text.split()))
-    return clean if len(clean) <= most else clean[: most - 1] + "…"
 
 
 def is_number(thing: Any) -> bool:
