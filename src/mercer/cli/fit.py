@@ -19,7 +19,6 @@ from mercer.cli.bad_rows import naming_lines
 from mercer.cli.checks import check_searched, default_output
 from mercer.cli.choose import choose
 from mercer.cli.compare import advice, tuning
-from mercer.cli.files import write_atomically
 from mercer.cli.hold_out import hold_out
 from mercer.cli.job import Job
 from mercer.cli.learners import choose_model, learner, usage
@@ -36,6 +35,7 @@ from mercer.data.roles import VERBATIM
 from mercer.data.table import Table
 from mercer.data.target import read_target
 from mercer.data.words import counted
+from mercer.engine.drafts import written_in_one_stroke
 from mercer.engine.memory import track
 from mercer.engine.settings import config
 from mercer.estimators.table import TableModel
@@ -117,7 +117,8 @@ def _write(model: TableModel, out: Path, options: FitOptions, page: Callable[[],
         raise
     persistence.save(model, out)
     if text is not None and options.report is not None:
-        write_atomically(options.report, lambda draft: draft.write_text(text, encoding="utf-8"))
+        with written_in_one_stroke(options.report) as (file, _):
+            file.write(text.encode("utf-8"))
 
 
 def _estimated(model: TableModel, job: Job, options: FitOptions) -> Any:
