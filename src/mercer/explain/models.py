@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_classifier, is_outlier_detector, is_regressor
-from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import Matrix, Vector
@@ -27,6 +26,7 @@ from mercer.estimators.table import TableModel
 from mercer.explain.result import Part
 from mercer.explain.split import Columns
 from mercer.kernels import Linear
+from mercer.selection.layers import require_fitted
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +88,7 @@ def explained(model: Any, row: Any, output: Any) -> Explained:
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     """
-    if isinstance(model, type) or not hasattr(model, "fit"):
-        raise ParameterError(f"model must be a fitted estimator, but is {short(model)}.")
-    check_is_fitted(model)
+    require_fitted(model, "model")
     if hasattr(model, "best_estimator_"):
         return explained(model.best_estimator_, row, output)
     if hasattr(model, "steps"):

@@ -12,7 +12,8 @@ from mercer._types import AnyArray, Matrix, Vector
 from mercer.plotting.drawing import axes_for, legend, line, mark, name_ticks, shown_rows, shown_text, table, whole
 from mercer.plotting.palette import INK, QUIET, ROLE_MARKERS, ROLE_SIZES, colour, marker
 from mercer.plotting.regions import border, borders, fill
-from mercer.plotting.rows import NamedRows, Points, codes_of, labels_of, require_fitted, roles_of
+from mercer.plotting.rows import NamedRows, Points, codes_of, labels_of, roles_of
+from mercer.selection.layers import require_fitted
 
 _WORDS = {
     True: {"zero": "inside, weight 0", "free": "on the boundary", "bounded": "outside, at its bound"},

@@ -11,7 +11,8 @@ from mercer._types import AnyArray, Vector
 from mercer.plotting.drawing import axes_for, legend, shown_rows, shown_text, table, whole
 from mercer.plotting.palette import INK, colour, marker
 from mercer.plotting.regions import borders, fill
-from mercer.plotting.rows import NamedRows, Points, require_fitted
+from mercer.plotting.rows import NamedRows, Points
+from mercer.selection.layers import require_fitted
 
 
 class ClustersDisplay:

@@ -12,7 +12,8 @@ from mercer.data.objects import short
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.plotting.drawing import axes_for, colour_bar, legend, shown_rows, shown_text, table
 from mercer.plotting.palette import DIVERGING, INK, QUIET, colour, marker
-from mercer.plotting.rows import NamedRows, codes_of, labels_of, require_fitted
+from mercer.plotting.rows import NamedRows, codes_of, labels_of
+from mercer.selection.layers import require_fitted
 
 _RESOLUTION = 80
 _LEVELS = 9

@@ -11,7 +11,7 @@ from mercer._types import Vector
 from mercer.engine.trace import Trace
 from mercer.plotting.drawing import axes_for, legend, table
 from mercer.plotting.palette import COLOURS, colour, style
-from mercer.plotting.rows import require_fitted
+from mercer.selection.layers import require_fitted
 
 # Values that fall to zero, which only a logarithmic axis shows.
 _FALLING = ("violation", "residual")

@@ -17,7 +17,8 @@ from mercer.kernels import as_kernel
 from mercer.kernels.domain import checked_rows
 from mercer.plotting.drawing import axes_for, colour_bar, name_ticks, shown_rows, shown_text, table
 from mercer.plotting.palette import DIVERGING, INK, SEQUENTIAL
-from mercer.plotting.rows import labels_of, require_fitted
+from mercer.plotting.rows import labels_of
+from mercer.selection.layers import require_fitted
 
 _ORDERS = ("class", "leaf", "given")
 

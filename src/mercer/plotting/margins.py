@@ -10,7 +10,8 @@ from mercer._errors import DataError, ParameterError
 from mercer._types import Vector
 from mercer.plotting.drawing import axes_for, legend, table
 from mercer.plotting.palette import INK, QUIET, colour, style
-from mercer.plotting.rows import codes_of, labels_of, require_fitted
+from mercer.plotting.rows import codes_of, labels_of
+from mercer.selection.layers import require_fitted
 
 
 class MarginsDisplay:

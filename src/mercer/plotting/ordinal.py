@@ -11,7 +11,8 @@ from mercer._types import AnyArray, Vector
 from mercer.data.seeds import generator
 from mercer.plotting.drawing import axes_for, legend, line, mark, name_ticks, shown_rows, shown_text, table
 from mercer.plotting.palette import INK, colour
-from mercer.plotting.rows import codes_of, labels_of, require_fitted, rows_for_learner
+from mercer.plotting.rows import codes_of, labels_of
+from mercer.selection.layers import require_fitted, rows_for_learner
 
 # How far rows of a class are spread about its line, to be told apart.
 _SPREAD = 0.28

@@ -15,7 +15,8 @@ from mercer.estimators.gaussian_process_regressor import GaussianProcessRegresso
 from mercer.estimators.kernel_quantile_regression import KernelQuantileRegression
 from mercer.plotting.drawing import axes_for, legend, shown_rows, shown_text, table, whole
 from mercer.plotting.palette import COLOURS, INK, QUIET, style
-from mercer.plotting.rows import NamedRows, learner_of, numbers_of
+from mercer.plotting.rows import NamedRows, numbers_of
+from mercer.selection.layers import learner_inside
 
 # Standard deviations to either side that hold 95 % of a normal distribution.
 _WIDTH = 1.96
@@ -145,7 +146,7 @@ class ProcessDisplay:
         sklearn.exceptions.NotFittedError
             If a quantile regression is not fitted.
         """
-        learner = learner_of(estimator)
+        learner = learner_inside(estimator)
         rows = NamedRows.of(X)
         chosen = rows.position(feature)
         grid = rows.grid(chosen, whole("grid_resolution", grid_resolution, 2))

@@ -14,7 +14,7 @@ from mercer.data.vectors import column_names
 from mercer.kernels.modifiers import On
 from mercer.plotting.drawing import axes_for, name_ticks, table, whole
 from mercer.plotting.palette import COLOURS, INK, QUIET
-from mercer.plotting.rows import require_fitted
+from mercer.selection.layers import require_fitted
 
 
 class RelevanceDisplay:

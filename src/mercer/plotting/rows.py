@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError
 from mercer._optional import optional
 from mercer._types import AnyArray, Matrix, Vector
 from mercer.data.vectors import as_vectors, column_names
-from mercer.estimators.table import TableModel
+from mercer.selection.layers import learner_inside, rows_for_learner
 
 _ROLES = {"outside": "zero", "free": "free", "bounded": "bounded"}
 # Where the weight is zero inside, and the bound is reached outside.
@@ -135,44 +134,6 @@ class Points(NamedTuple):
     total: int
 
 
-def learner_of(estimator: Any) -> Any:
-    """Return the learner inside searches, pipelines and models of tables."""
-    if hasattr(estimator, "best_estimator_"):
-        return learner_of(estimator.best_estimator_)
-    if isinstance(estimator, TableModel):
-        return learner_of(estimator.estimator_)
-    return learner_of(estimator.steps[-1][1]) if hasattr(estimator, "steps") else estimator
-
-
-def rows_for_learner(estimator: Any, X: Any) -> Any:
-    """Return rows as the learner inside searches, pipelines and models of tables gets them."""
-    if hasattr(estimator, "best_estimator_"):
-        return rows_for_learner(estimator.best_estimator_, X)
-    if isinstance(estimator, TableModel):
-        return rows_for_learner(estimator.estimator_, estimator.encoder_.transform(X))
-    if not hasattr(estimator, "steps"):
-        return X
-    for _, step in estimator.steps[:-1]:
-        X = X if step is None or step == "passthrough" else step.transform(X)
-    return rows_for_learner(estimator.steps[-1][1], X)
-
-
-def require_fitted(estimator: Any) -> Any:
-    """Return the learner inside a fitted estimator.
-
-    Raises
-    ------
-    ParameterError
-        If it is a class, or no estimator.
-    sklearn.exceptions.NotFittedError
-        If it is not fitted.
-    """
-    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
-        raise ParameterError(f"estimator must be a fitted estimator, but is {estimator!r}.")
-    check_is_fitted(estimator)
-    return learner_of(estimator)
-
-
 def labels_of(y: Any, n: int) -> AnyArray:
     """Return labels, one for each of n rows.
 
@@ -239,7 +200,7 @@ def roles_of(estimator: Any, rows: NamedRows) -> AnyArray | None:
 
     With several pairs of classes a row is bounded if it is for one pair, else free if it is for one.
     """
-    learner = learner_of(estimator)
+    learner = learner_inside(estimator)
     roles = getattr(learner, "roles_", None)
     if roles is None or not _are_of_fit(estimator, learner, rows):
         return None

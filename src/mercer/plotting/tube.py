@@ -13,7 +13,8 @@ from mercer.estimators.nu_svr import NuSVR
 from mercer.estimators.svr import SVR
 from mercer.plotting.drawing import axes_for, legend, shown_rows, shown_text, table
 from mercer.plotting.palette import ALARM, COLOURS, INK, QUIET, ROLE_MARKERS, ROLE_SIZES
-from mercer.plotting.rows import NamedRows, numbers_of, require_fitted, roles_of
+from mercer.plotting.rows import NamedRows, numbers_of, roles_of
+from mercer.selection.layers import require_fitted
 
 _WORDS = {"zero": "inside the tube", "free": "on its edge", "bounded": "outside"}
 _COLOURS = {"zero": QUIET, "free": COLOURS[0], "bounded": ALARM}

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_classifier, is_regressor
-from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import ParameterError
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.table import TableModel
+from mercer.selection.layers import layers_of, learner_inside, require_fitted, rows_for_learner
 
 _KEPT = ("X_fit_", "X_train_", "support_vectors_")
 
@@ -49,20 +48,18 @@ class Subject:
         sklearn.exceptions.NotFittedError
             If it is not fitted.
         """
-        if isinstance(model, type) or not hasattr(model, "fit"):
-            raise ParameterError(f"model must be a fitted estimator, but is {model!r}.")
-        check_is_fitted(model)
+        require_fitted(model, "model")
         return cls(model)
 
     @cached_property
     def search(self) -> Any:
         """The search that chose the learner, or None."""
-        return next((layer for layer in self._layers if hasattr(layer, "best_estimator_")), None)
+        return next((layer for layer in layers_of(self.model) if hasattr(layer, "best_estimator_")), None)
 
     @cached_property
     def learner(self) -> Any:
         """The learner inside everything else."""
-        return self._layers[-1]
+        return learner_inside(self.model)
 
     @property
     def name(self) -> str:
@@ -92,12 +89,7 @@ class Subject:
 
     def seen(self, X: Any) -> Any:
         """Return rows as the learner gets them from what is around it."""
-        for layer in self._layers[:-1]:
-            if isinstance(layer, TableModel):
-                X = layer.encoder_.transform(X)
-            elif hasattr(layer, "steps") and len(layer.steps) > 1:
-                X = layer[:-1].transform(X)
-        return X
+        return rows_for_learner(self.model, X)
 
     def checked(self, X: Any) -> Any:
         """Return rows as the kernel gets them: numbers, a CSR matrix or a container of objects."""
@@ -132,23 +124,6 @@ class Subject:
         if shape[0] != n or len(support) != kept.shape[0] or (len(support) and int(max(support)) >= n):
             return False
         return same_rows(checked[support], kept)
-
-    @cached_property
-    def _layers(self) -> list[Any]:
-        layers = [self.model]
-        while True:
-            inner = self._inside(layers[-1])
-            if inner is None:
-                return layers
-            layers.append(inner)
-
-    @staticmethod
-    def _inside(layer: Any) -> Any:
-        if isinstance(layer, TableModel):
-            return layer.estimator_
-        if hasattr(layer, "best_estimator_"):
-            return layer.best_estimator_
-        return layer.steps[-1][1] if hasattr(layer, "steps") else None
 
 
 def same_rows(one: Any, other: Any) -> bool:
