@@ -66,6 +66,22 @@ def test_pictures(folder, capsys, model, data, what):
     assert (folder / found["picture"]).read_text(encoding="utf-8") == first
 
 
+def test_contributions_of_a_row(folder, capsys):
+    """The row and its class are chosen as by mercer explain."""
+    arguments = ["svc.mercer", "a.csv", "--row", "17", "--class", "small"]
+    assert main(["explain", *arguments, "--json"]) == 0
+    explained = json.loads(capsys.readouterr().out)
+    assert main(["plot", *arguments, "--what", "contributions", "--json"]) == 0
+    picture = folder / "svc_contributions_17.svg"
+    assert json.loads(capsys.readouterr().out) == {"picture": picture.name, "what": "contributions", "row": 17}
+    # matplotlib writes texts beside their outlines.
+    title = f"decision value {explained['decision']:.4g} for small against big"
+    assert explained["output"] == "small against big" and title in picture.read_text(encoding="utf-8")
+    # Other rows have other pictures.
+    assert main(["plot", "svc.mercer", "a.csv", "--row", "18", "--what", "contributions", "-q"]) == 0
+    assert (folder / "svc_contributions_18.svg").read_bytes() != picture.read_bytes()
+
+
 def test_every_picture_can_be_named():
     assert tuple(_KINDS) == PLOTS
 
@@ -81,13 +97,23 @@ def test_columns_and_formats(folder):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["svc.mercer", "a.csv", "--what", "portrait"], "--what must be boundary or gram"),
+        (["svc.mercer", "a.csv", "--what", "portrait"], "--what must be boundary or contributions"),
         (["svc.mercer", "a.csv", "--what", "gram", "-o", "a.gif"], ".svg, .png, .pdf"),
         (["svc.mercer", "a.csv", "--what", "gram", "--column", "depth"], "--column is for --what boundary"),
         (["svr.mercer", "a.csv", "--what", "boundary"], "needs a classifier, but the model is SVR"),
-        (["svc.mercer", "a.csv", "--what", "tube"], "it has the pictures boundary, gram, margins"),
+        (["svc.mercer", "a.csv", "--what", "tube"], "it has the pictures boundary, contributions, gram, margins"),
         (["svc.mercer", "a.csv", "--what", "boundary", "--column", "heigth"], "heigth"),
         (["svr.mercer", "none.csv", "--what", "gram"], "none.csv does not exist"),
+        (["svc.mercer", "a.csv", "--what", "contributions"], "name it, as in --row 17"),
+        (
+            ["svc.mercer", "a.csv", "--what", "contributions", "--row", "0"],
+            "--row must be a whole number of at least 1",
+        ),
+        (["svc.mercer", "a.csv", "--what", "contributions", "--row", "81"], "choose a number from 1 to 80"),
+        (["svc.mercer", "a.csv", "--what", "contributions", "--row", "1", "--class", "huge"], "the classes are"),
+        (["svr.mercer", "a.csv", "--what", "contributions", "--row", "1", "--class", "big"], "predicts numbers"),
+        (["svc.mercer", "a.csv", "--what", "gram", "--row", "3"], "--row is for --what contributions"),
+        (["svc.mercer", "a.csv", "--what", "gram", "--class", "big"], "--class is for --what contributions"),
         (["svr.mercer", "grades.csv", "--what", "tube"], "the target 'price', which DATA does not have"),
         (["a.csv", "a.csv", "--what", "gram"], "a.csv"),
     ],

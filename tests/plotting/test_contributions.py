@@ -32,6 +32,13 @@ def test_symbols_have_the_sums_of_their_positions() -> None:
     assert "1 against 0" in display.ax_.get_title() and display.bars_ is None
 
 
+def test_whole_positions_are_marked_below_their_symbols() -> None:
+    display = of_text("abcdabcdabcd").plot()
+    assert [tick.get_text() for tick in display.ax_.get_xticklabels()] == ["0", "5", "10"]
+    assert display.ax_.get_xticks().tolist() == [0.5, 5.5, 10.5]
+    assert display.texts_[5].get_position()[0] == 5.5
+
+
 def test_a_symbol_that_cannot_be_printed_has_a_sign() -> None:
     assert of_text("ab\n\x07").plot().texts_[2].get_text() == "\N{REPLACEMENT CHARACTER}"
 
@@ -60,7 +67,9 @@ def test_bars_of_the_largest_parts_of_any_row() -> None:
     display = ContributionsDisplay.from_estimator(model, X[0]).plot(max_parts=3)
     found = display.contributions
     assert [bar.get_width() for bar in display.bars_][::-1] == found.values[found.top(3)].tolist()
-    assert "3 of 5 parts shown" in display.ax_.get_title() and "left out" in display.ax_.get_xlabel()
+    meaning, rest = display.ax_.get_title().splitlines()
+    assert meaning.startswith("decision value") and rest.startswith("intercept") and rest.endswith("3 of 5 parts shown")
+    assert "left out" in display.ax_.get_xlabel()
     with pytest.raises(ParameterError, match="kind='bars'"):
         display.plot(kind="places")
 

@@ -19,18 +19,18 @@ import typer
 
 from mercer._registered import MODELS
 from mercer.cli.arguments import (
-    Data,
     Drop,
     Json,
     Model,
     explain_options,
     fit_options,
     means_options,
+    plot_options,
     predict_options,
     use_options,
     with_options,
 )
-from mercer.cli.checks import PLOTS, check_explain, check_fit, check_plot, check_report, check_use
+from mercer.cli.checks import check_explain, check_fit, check_plot, check_report, check_use
 from mercer.cli.options import (
     STANDARD,
     ExplainOptions,
@@ -341,36 +341,14 @@ def report(
     epilog=_examples(
         "mercer plot flowers.mercer flowers.csv --what boundary --out flowers.svg",
         "mercer plot houses.mercer more.csv --what relevance",
+        "mercer plot sms.mercer sms.csv --what contributions --row 17",
     )
 )
-@with_options(means_options, before="axes")
-def plot(
-    means: dict[str, Any],
-    model: Model,
-    data: Data,
-    what: Annotated[
-        str, typer.Option(metavar="|".join(PLOTS), help="Which picture; the guide shows each.", show_default=False)
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="A .svg, .png or .pdf file; by default named after MODEL and the picture.",
-            show_default=False,
-        ),
-    ] = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Of boundary: one column, or two; by default the first two."),
-    ] = None,
-    drop: Drop = None,
-) -> None:
+@with_options(plot_options, before="axes")
+def plot(options: PlotOptions) -> None:
     """Draw a picture of a model and of rows."""
-    options = PlotOptions(model, data, what, out or Path(f"{model.stem}_{what}.svg"), column or [], drop or [], **means)
     check_plot(options)
-    Printer(options.quiet, options.json).begin(f"Reading the model {model} ...")
+    Printer(options.quiet, options.json).begin(f"Reading the model {options.model} ...")
     _work("plot").plot(options)
 
 

@@ -11,7 +11,16 @@ from typing import Annotated, Any
 
 import typer
 
-from mercer.cli.options import ExplainOptions, FitOptions, UseOptions, certified_rows, landmark_count, roles_of_columns
+from mercer.cli.checks import PLOTS
+from mercer.cli.options import (
+    ExplainOptions,
+    FitOptions,
+    PlotOptions,
+    UseOptions,
+    certified_rows,
+    landmark_count,
+    roles_of_columns,
+)
 
 _FILE = "A .csv, .tsv, .xlsx, .parquet, .libsvm, .npz, .json or .ts file, a folder of series or graphs, or sample:NAME."
 
@@ -333,3 +342,45 @@ def explain_options(
 ) -> ExplainOptions:
     """Return the options of ``mercer explain``: a command of its own, and those of the others that use a model."""
     return ExplainOptions(**{**vars(common), "out": out}, row=row, label=label, by=by, top=top)
+
+
+@with_options(means_options, before="axes")
+def drawn_options(
+    means: dict[str, Any],
+    column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Of boundary: one column, or two; by default the first two."),
+    ] = None,
+    row: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Of contributions: which row of DATA; the first is 1.", show_default=False),
+    ] = None,
+    label: Label = None,
+    drop: Drop = None,
+) -> dict[str, Any]:
+    """Return the options of ``mercer plot`` that say what of the rows is drawn, and how the work is done."""
+    return {"columns": column or [], "row": row, "label": label, "drop": drop or [], **means}
+
+
+@with_options(drawn_options, before="column")
+def plot_options(
+    drawn: dict[str, Any],
+    model: Model,
+    data: Data,
+    what: Annotated[
+        str, typer.Option(metavar="|".join(PLOTS), help="Which picture; the guide shows each.", show_default=False)
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="A .svg, .png or .pdf file; by default named after MODEL and the picture.",
+            show_default=False,
+        ),
+    ] = None,
+) -> PlotOptions:
+    """Return the options of ``mercer plot``."""
+    of_row = "" if drawn["row"] is None else f"_{drawn['row']}"
+    return PlotOptions(model, data, what, out or Path(f"{model.stem}_{what}{of_row}.svg"), **drawn)

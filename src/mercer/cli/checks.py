@@ -32,7 +32,7 @@ EXPLANATIONS = (*PREDICTIONS, ".json")
 PICTURES = (".svg", ".png", ".pdf")
 """The formats in which pictures are written."""
 
-PLOTS = ("boundary", "gram", "margins", "ordinal", "relevance", "spectrum", "tube")
+PLOTS = ("boundary", "contributions", "gram", "margins", "ordinal", "relevance", "spectrum", "tube")
 """The pictures of ``mercer plot``; a test asks the module that draws them."""
 
 OVER_LANDMARKS: dict[str, tuple[str, ...]] = {
@@ -264,12 +264,24 @@ def check_plot(options: PlotOptions) -> None:
         raise ParameterError(f"--column is for --what boundary, but --what is {options.what}; leave it out.")
     if len(options.columns) > 2:
         raise ParameterError(f"a picture has one or two columns, but --column names {len(options.columns)}.")
+    _check_plotted_row(options)
     check_output(options.out, [options.model, options.data])
     _check_means(options)
     check_begins(options.model)
     if is_several(options.data):
         raise ParameterError(f"{options.data} is a pattern of files, and a picture is of one; name the one to draw.")
     check_source(options.data)
+
+
+def _check_plotted_row(options: PlotOptions) -> None:
+    if options.what == "contributions":
+        if options.row is None:
+            raise ParameterError("--what contributions is a picture of one row; name it, as in --row 17.")
+        _check_from_1("row", options.row)
+        return
+    for name, value in (("row", options.row), ("class", options.label)):
+        if value is not None:
+            raise ParameterError(f"--{name} is for --what contributions, but --what is {options.what}; leave it out.")
 
 
 def check_explain(options: ExplainOptions) -> None:
@@ -280,9 +292,8 @@ def check_explain(options: ExplainOptions) -> None:
     ParameterError, DataError, ModelFileError
         If they are wrong; the message says what to do instead.
     """
-    for name, value in (("row", options.row), ("top", options.top)):
-        if value < 1:
-            raise ParameterError(f"--{name} must be a whole number of at least 1, but is {value}.")
+    _check_from_1("row", options.row)
+    _check_from_1("top", options.top)
     if options.by not in ("parts", "rows"):
         raise ParameterError(f"--by must be parts or rows, but is {options.by!r}.")
     if is_several(options.data):
@@ -309,6 +320,11 @@ def default_output(data: str) -> Path:
             "".join(letter for letter in stem if letter.isalnum() or letter in "-_") or Path(data).resolve().parent.name
         )
     return Path((stem or "model") + ".mercer")
+
+
+def _check_from_1(name: str, value: int) -> None:
+    if value < 1:
+        raise ParameterError(f"--{name} must be a whole number of at least 1, but is {value}.")
 
 
 def _check_means(options: Any) -> None:

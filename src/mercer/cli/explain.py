@@ -12,6 +12,7 @@ from mercer.cli.options import ExplainOptions
 from mercer.cli.predict import writer_of
 from mercer.cli.show import Printer
 from mercer.cli.use import columns_of, load_model, read_rows
+from mercer.data.table import Table
 from mercer.data.words import counted, listing
 from mercer.engine.settings import config
 from mercer.estimators.table import TableModel
@@ -27,17 +28,13 @@ def explain(options: ExplainOptions) -> None:
     model = load_model(options.model)
     with config(memory=options.memory, n_jobs=options.n_jobs):
         table = read_rows(options, model)
-        columns = columns_of(table, model)
-        n = columns.shape[0]
-        if options.row > n:
-            raise DataError(
-                f"--row {options.row}: {table.source} has {counted(n, 'row')}; choose a number from 1 to {n}."
-            )
-        one = slice(options.row - 1, options.row)
-        row = columns.iloc[one] if hasattr(columns, "iloc") else columns[one]
+        row = row_of(table, model, options.row)
         with printer.progress("explain"):
             found = contributions(
-                model, row, output=_output(options, model), by="rows" if options.by == "rows" else "parts"
+                model,
+                row,
+                output=output_of(options.label, model, options.model),
+                by="rows" if options.by == "rows" else "parts",
             )
     result = _result(options, model, found)
     if options.out is not None:
@@ -50,24 +47,59 @@ def explain(options: ExplainOptions) -> None:
     _print(printer, options, model, found, table.locate(options.row - 1))
 
 
-def _output(options: ExplainOptions, model: TableModel) -> Any:
-    """The class of the text of an option, or a pair of them."""
-    if options.label is None:
+def row_of(table: Table, model: TableModel, number: int) -> Any:
+    """Return one row of a table as a table, with the columns to predict from.
+
+    Parameters
+    ----------
+    table : Table
+    model : TableModel
+    number : int
+        Of the row; the first is 1.
+
+    Raises
+    ------
+    DataError
+        If the table has fewer rows.
+    """
+    columns = columns_of(table, model)
+    n = columns.shape[0]
+    if number > n:
+        raise DataError(f"--row {number}: {table.source} has {counted(n, 'row')}; choose a number from 1 to {n}.")
+    one = slice(number - 1, number)
+    return columns.iloc[one] if hasattr(columns, "iloc") else columns[one]
+
+
+def output_of(label: str | None, model: TableModel, file: Path) -> Any:
+    """Return the class of the text of ``--class``, or a pair of them; None without the option.
+
+    Parameters
+    ----------
+    label : str or None
+        A class, or two as in ``spam,mail``.
+    model : TableModel
+    file : Path
+        Of the model, for messages.
+
+    Raises
+    ------
+    ParameterError
+        If the model has no such class.
+    """
+    if label is None:
         return None
     if model.report_["task"] == "regression":
-        raise ParameterError(f"--class is for models of classes, and {options.model} predicts numbers; leave it out.")
-    known = {str(label): label for label in model.classes_.tolist()}
-    if options.label in known:
-        return known[options.label]
+        raise ParameterError(f"--class is for models of classes, and {file} predicts numbers; leave it out.")
+    known = {str(name): name for name in model.classes_.tolist()}
+    if label in known:
+        return known[label]
     # A label may hold a comma itself.
     for one in known:
-        other = options.label.removeprefix(f"{one},")
-        if other != options.label and other in known:
+        other = label.removeprefix(f"{one},")
+        if other != label and other in known:
             return known[one], known[other]
     pair = ",".join([*known][:2])
-    raise ParameterError(
-        f"--class {options.label}: the classes are {listing(known)}; name one, or a pair such as {pair}."
-    )
+    raise ParameterError(f"--class {label}: the classes are {listing(known)}; name one, or a pair such as {pair}.")
 
 
 def _result(options: ExplainOptions, model: TableModel, found: Contributions) -> dict[str, Any]:

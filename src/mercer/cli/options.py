@@ -149,13 +149,15 @@ class ReportOptions:
 
 @dataclass(frozen=True)
 class PlotOptions:
-    """The options of ``mercer plot``."""
+    """The options of ``mercer plot``; ``row`` and ``label`` are as for ``mercer explain``."""
 
     model: Path
     data: str
     what: str
     out: Path
     columns: list[str] = field(default_factory=list)
+    row: int | None = None
+    label: str | None = None
     drop: list[str] = field(default_factory=list)
     axes: str | None = None
     memory: str | None = None

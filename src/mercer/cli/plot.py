@@ -13,6 +13,7 @@ from sklearn.base import is_classifier
 
 from mercer._errors import DataError, ParameterError
 from mercer._optional import optional
+from mercer.cli.explain import output_of, row_of
 from mercer.cli.files import write_atomically
 from mercer.cli.options import PlotOptions, UseOptions
 from mercer.cli.report_page import target_values
@@ -20,7 +21,9 @@ from mercer.cli.show import Printer
 from mercer.cli.use import columns_of, load_model, read_rows
 from mercer.engine.settings import config
 from mercer.estimators.table import TableModel
+from mercer.explain.models import has_decision_value
 from mercer.plotting.boundary import BoundaryDisplay
+from mercer.plotting.contributions import ContributionsDisplay
 from mercer.plotting.drawing import fit_texts
 from mercer.plotting.gram import GramDisplay
 from mercer.plotting.margins import MarginsDisplay
@@ -35,13 +38,15 @@ _MOST_CLASSES = 30
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """A model, and rows with their target, or None if the table has none."""
+    """A model, and rows with their target, or None if the table has none or one row is drawn."""
 
     model: TableModel
     X: Any
     y: Any
     features: tuple[str, ...]
     seed: int
+    # The class, or the pair of classes, of the contributions.
+    output: Any = None
 
     @property
     def learner(self) -> Any:
@@ -76,17 +81,12 @@ def plot(options: PlotOptions) -> None:
     printer = Printer(options.quiet, options.json)
     model = load_model(options.model)
     with config(memory=options.memory, n_jobs=options.n_jobs), printer.progress("plot"):
-        table = read_rows(UseOptions(options.model, options.data, options.drop, options.axes), model)
-        X, y = columns_of(table, model), target_values(table, model)
-        # Checked as for predictions, with the table and its lines in messages.
-        model.encoder_.transform(X, source=table.source, locate=table.locate)
-        if not sp.issparse(X):
-            # Others are not part of the model, and a picture would show that they do nothing.
-            X = X[[name for name in X.columns if name in model.schema_.kinds]]
-        display = _made(options.what, _Drawn(model, X, y, tuple(options.columns), model.report_["seed"])).plot()
+        drawn = _read(options, model)
+        display = _made(options.what, drawn).plot()
     write_atomically(options.out, lambda draft: _save(display.figure_, draft, options.out.suffix))
     pyplot.close(display.figure_)
-    printer.object({"picture": str(options.out), "what": options.what, "rows": int(X.shape[0])})
+    of = {"rows": int(drawn.X.shape[0])} if options.row is None else {"row": options.row}
+    printer.object({"picture": str(options.out), "what": options.what, **of})
     printer.say(f"Wrote {options.out}.", "bold green")
 
 
@@ -96,6 +96,22 @@ def _save(figure: Any, draft: Path, suffix: str) -> None:
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     with optional("matplotlib", "mercer plot").rc_context({"svg.hashsalt": "mercer"}):
         figure.savefig(draft, format=suffix.removeprefix("."), metadata=dates.get(suffix.lower()), dpi=150)
+
+
+def _read(options: PlotOptions, model: TableModel) -> _Drawn:
+    """The rows of a picture, or the one of its contributions."""
+    table = read_rows(UseOptions(options.model, options.data, options.drop, options.axes), model)
+    seed = model.report_["seed"]
+    if options.row is not None:
+        output = output_of(options.label, model, options.model)
+        return _Drawn(model, row_of(table, model, options.row), None, (), seed, output)
+    X, y = columns_of(table, model), target_values(table, model)
+    # Checked as for predictions, with the table and its lines in messages.
+    model.encoder_.transform(X, source=table.source, locate=table.locate)
+    if not sp.issparse(X):
+        # Others are not part of the model, and a picture would show that they do nothing.
+        X = X[[name for name in X.columns if name in model.schema_.kinds]]
+    return _Drawn(model, X, y, tuple(options.columns), seed)
 
 
 def _boundary(drawn: _Drawn) -> Any:
@@ -142,6 +158,10 @@ def _relevance(drawn: _Drawn) -> Any:
     return RelevanceDisplay.from_permutation(drawn.model, drawn.X, y, random_state=drawn.seed)
 
 
+def _contributions(drawn: _Drawn) -> Any:
+    return ContributionsDisplay.from_estimator(drawn.model, drawn.X, output=drawn.output)
+
+
 @dataclass(frozen=True)
 class _Kind:
     """How a picture is made, and which models have it, as a test and in words."""
@@ -153,6 +173,11 @@ class _Kind:
 
 _KINDS = {
     "boundary": _Kind(_boundary, lambda drawn: is_classifier(drawn.learner), "a classifier"),
+    "contributions": _Kind(
+        _contributions,
+        lambda drawn: has_decision_value(drawn.learner),
+        "a model with one kernel that decides by a sum over rows",
+    ),
     "gram": _Kind(_gram, lambda drawn: drawn.kernel is not None, "a model with one kernel"),
     "margins": _Kind(_margins, lambda drawn: hasattr(drawn.model, "decision_function"), "decision values"),
     "ordinal": _Kind(_ordinal, lambda drawn: hasattr(drawn.learner, "latent"), "ordered classes (--model ordinal)"),

@@ -191,9 +191,19 @@ def _refuse(model: Any) -> Any:
     )
 
 
+def has_decision_value(learner: Any) -> bool:
+    """Whether a learner decides by values that are sums over rows, as one with a single kernel does.
+
+    >>> from mercer import SVC, TabularClassifier
+    >>> has_decision_value(SVC()), has_decision_value(TabularClassifier())
+    (True, False)
+    """
+    decides = is_classifier(learner) or is_regressor(learner) or is_outlier_detector(learner)
+    return decides and hasattr(type(learner), "_expansion")
+
+
 def _functions(model: Any) -> KernelExpansion:
-    decides = is_classifier(model) or is_regressor(model) or is_outlier_detector(model)
-    if not decides or not hasattr(type(model), "_expansion"):
+    if not has_decision_value(model):
         _refuse(model)
     if _is_primal(model):
         # One row for each function: its coefficients.

@@ -22,6 +22,8 @@ _NAME = 36
 _MOST_SYMBOLS, _MOST_NODES = 2000, 150
 # The height of a cell of a symbol by its width, and inches of a line and of what stands around the lines.
 _TALL, _LINE, _AROUND = 1.5, 0.32, 1.7
+# Every so many positions of a line have a number.
+_MARKED = 5
 
 
 class ContributionsDisplay:
@@ -194,8 +196,9 @@ class ContributionsDisplay:
         self.ax_.set_yticks(places, [cut(str(found.parts[i]), _NAME) for i in shown])
         self.ax_.set(xlabel=self._value, ylabel="part")
         left = len(found.parts) - len(shown)
-        more = f"\n{len(shown)} of {len(found.parts)} parts shown" if left else ""
-        self.ax_.set_title(f"{self._meaning}, intercept {found.intercept:.4g}{more}", fontsize="small")
+        more = f", {len(shown)} of {len(found.parts)} parts shown" if left else ""
+        # Two short lines: long ones are cut in files.
+        self.ax_.set_title(f"{self._meaning}\nintercept {found.intercept:.4g}{more}", fontsize="small")
 
     def _draw_text(self, item: str, width: int) -> None:
         values = self.contributions.by_place()
@@ -220,6 +223,8 @@ class ContributionsDisplay:
                     color=_on(self.cells_.cmap(norm(values[at]))),
                 )
             )
+        marked = np.arange(0, width, _MARKED)
+        self.ax_.set_xticks(marked + 0.5, [str(column) for column in marked])
         self.ax_.set_yticks(np.arange(lines) + 0.5, [str(line * width) for line in range(lines)])
         self.ax_.set(xlabel="position in the line", ylabel="first position", ylim=(lines, 0), aspect=_TALL)
         self.ax_.set_title(self._meaning, fontsize="small")
