@@ -6,11 +6,13 @@ import importlib
 import inspect
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import mercer
+from mercer import _documentation
 from mercer.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -76,6 +78,21 @@ def test_the_reference_has_every_public_name() -> None:
     assert "\n   RBF\n" in listed["mercer.kernels"]
     # One page for each name.
     assert "\n   GridSearchCV\n" not in listed["mercer.selection"]
+
+
+def test_estimators_link_to_pages_of_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _documentation._BUILT == stage.ROOT / "build" / "site" / "html"
+    monkeypatch.setenv("MERCER_DOCS", "https://example.org")
+    for module in (mercer, mercer.maps):
+        # Names have pages of their own in a folder beside that of the module.
+        page = generated.module_page(module)
+        assert "   :toctree: names\n" in page
+        estimators = [cls for cls in map(partial(getattr, module), module.__all__) if hasattr(cls, "_get_doc_link")]
+        assert len(estimators) > 5
+        for cls in estimators:
+            assert f"\n   {cls.__name__}\n" in page
+            address = cls.__new__(cls)._get_doc_link()
+            assert address == f"https://example.org/api/names/{module.__name__}.{cls.__name__}.html"
 
 
 def test_the_page_of_the_command_line_has_every_command_and_option() -> None:

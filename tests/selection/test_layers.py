@@ -52,7 +52,7 @@ def test_the_learner_is_inside_the_model_of_a_table() -> None:
 
 @pytest.mark.parametrize("entrance", ENTRANCES)
 def test_what_is_not_a_fitted_estimator_is_said_alike(entrance: Callable[[Any], Any]) -> None:
-    with pytest.raises(ParameterError, match="(model|estimator) must be a fitted estimator, but is <class"):
+    with pytest.raises(ParameterError, match=r"(model|estimator) must be a fitted estimator, but is <class"):
         entrance(SVC)
     # However long it is.
     with pytest.raises(ParameterError, match=r"must be a fitted estimator, but is 'aaaa") as error:

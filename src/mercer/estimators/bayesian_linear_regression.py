@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mercer._documentation import documented
 from mercer._errors import MercerWarning, ParameterError, warn_user
 from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
@@ -39,6 +40,7 @@ _SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 @refuse_parts
+@documented
 class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
     r"""Linear regression with a Gaussian prior on the weights: posterior, predictions with uncertainty, and evidence.
 

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._documentation import documented
 from mercer._errors import DataError
 from mercer._types import Matrix, RowsLike
 from mercer.data.fitted import Fitted
@@ -22,6 +23,7 @@ from mercer.estimators.shared.whole_rows import refuse_parts
 
 
 @refuse_parts
+@documented
 class ConformalClassifier(ClassifierMixin, BaseEstimator):
     r"""A classifier with sets that contain the class of a new row, whatever the distribution is, and probabilities.
 

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._documentation import documented
 from mercer._types import RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Is, Labels
@@ -20,6 +21,7 @@ from mercer.estimators.shared.whole_rows import refuse_parts
 
 
 @refuse_parts
+@documented
 class ConformalRegressor(RegressorMixin, BaseEstimator):
     r"""A regressor with intervals that contain new targets, whatever the distribution is: CV+ or split conformal.
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mercer._documentation import documented
 from mercer._errors import NumericalError
 from mercer._sklearn import check_feature_names_in
 from mercer.data.fitted import Fitted
@@ -32,6 +33,7 @@ _ENTRIES = 2**21
 _NAME_BYTES = 100
 
 
+@documented
 class FeatureMap(TransformerMixin, BaseEstimator, OneBlasThread, abc.ABC):
     """Base of the maps from rows to features whose inner products equal or approximate the values of a kernel.
 

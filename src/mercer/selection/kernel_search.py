@@ -15,6 +15,7 @@ from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._documentation import documented
 from mercer._errors import MercerWarning, warn_user
 from mercer._optional import optional
 from mercer._types import Vector
@@ -35,6 +36,7 @@ from mercer.selection.time_budget import TimeBudget
 from mercer.selection.tolerances import tolerance_for, tolerances_of
 
 
+@documented
 class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
     """Search over penalties and parameters of kernels without a grid, within a time budget.
 

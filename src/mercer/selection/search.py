@@ -15,6 +15,7 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler, check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 
+from mercer._documentation import documented
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer.engine.settings import interrupts_raise
 from mercer.selection.answers import AskedMethods
@@ -26,6 +27,7 @@ from mercer.selection.ridge_folds import is_solved_together
 from mercer.selection.shared_fits import SharedFits, require_square, takes_matrices
 
 
+@documented
 class _SharingSearch:
     """What both searches share; the other base is scikit-learn's search."""
 

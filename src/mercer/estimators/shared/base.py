@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from mercer._documentation import documented
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.columns import MixedRows
@@ -62,6 +63,7 @@ class MatrixSource(Protocol):
         """The matrix of the rows, in the order in which ``fit`` gets them, or None if there is none."""
 
 
+@documented
 class KernelEstimator(BaseEstimator):
     """Base of the estimators; needs the constructor parameters ``kernel, gamma, degree, coef0, allow_indefinite,
     n_jobs``.

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._documentation import documented
 from mercer._errors import MercerWarning, warn_user
 from mercer._registered import CommandLine
 from mercer._sklearn import check_feature_names, check_n_features
@@ -60,6 +61,7 @@ COMMAND_LINE = CommandLine(
 )
 
 
+@documented
 class TabularModel(BaseEstimator, OneBlasThread):
     """Base of the estimators that choose everything for a table themselves.
 
