@@ -21,9 +21,12 @@ from mercer.reports.geometry import geometry
 from mercer.reports.influence import influence, relevance
 from mercer.reports.judged import Judged
 from mercer.reports.material import Material
+from mercer.reports.path import along_path, check_path, refuse_path
 from mercer.reports.searched import searched
 from mercer.reports.subject import Subject
 from mercer.reports.verdict import verdict
+from mercer.selection.path import Path
+from mercer.selection.ridge import RidgePath
 
 
 def report(
@@ -33,6 +36,7 @@ def report(
     *,
     X_train: RowsLike | None = None,
     y_train: ArrayLike | None = None,
+    path: Path | RidgePath | None = None,
     random_state: int = 0,
 ) -> Report:
     """Report on a fitted model: how well it predicts, how good the solution is, and how to make it again.
@@ -52,6 +56,9 @@ def report(
     X_train, y_train : as X and y, optional
         The rows of the fit, from which a constant and a linear model learn. Without them these learn from X and y, each
         fifth from the other four.
+    path : Path or RidgePath, optional
+        From :func:`mercer.svm_path` or :func:`mercer.ridge_path`, if the model was taken from it: the report draws it,
+        marks the model, and for held-out rows computes the errors of all its models.
     random_state : int, default=0
         Seed of samples and folds.
 
@@ -65,7 +72,7 @@ def report(
         If there are no rows, targets are missing or unknown to the model, or only one of ``X_train`` and ``y_train`` is
         given.
     ParameterError
-        If the model is not a fitted estimator.
+        If the model is not a fitted estimator, or the path is not one of the same learner.
     sklearn.exceptions.NotFittedError
         If it is not fitted.
 
@@ -79,8 +86,15 @@ def report(
     >>> report = mercer.report(model, X[100:], y[100:], X_train=X[:100], y_train=y[:100])
     >>> report["scores"].table("Scores").column("accuracy")
     [0.93, 0.52, 0.53]
+    >>> path = mercer.ridge_path(X[:100], X[:100, 0] * X[:100, 1], kernel="rbf")
+    >>> report = mercer.report(path.best(), path=path)
+    >>> report["path"].fact("alpha of this model") == report["path"].fact("alpha of the least leave-one-out error")
+    True
     """
+    refuse_path(model)
     subject = Subject.of(model)
+    if path is not None:
+        check_path(path, subject)
     if (X_train is None) != (y_train is None):
         raise DataError("X_train and y_train belong together; pass both, or neither.")
     if X is None and y is not None:
@@ -100,6 +114,7 @@ def report(
             far,
             steps=_steps(subject, X, y, train),
             target=str(getattr(y, "name", None) or "y"),
+            path=path,
         )
     )
 
@@ -116,6 +131,7 @@ def compose(material: Material) -> Report:
         influence(material),
         relevance(material),
         searched(material),
+        along_path(material),
         distance(material),
         sections.reproduce(material),
     ]

@@ -38,6 +38,8 @@ class Material:
     steps : tuple of (str, str), optional
         How to make the model again, and hashes of the data.
     target : str, default="y"
+    path : Path or RidgePath, optional
+        From which the model was taken.
     place_of_fit : callable
         Maps the number of a training row to a description of its place.
     """
@@ -52,6 +54,7 @@ class Material:
     record: Mapping[str, Any] | None = None
     steps: tuple[tuple[str, str], ...] = ()
     target: str = "y"
+    path: Any = None
     place_of_fit: Callable[[int], str] = field(default=row_place)
 
     @property

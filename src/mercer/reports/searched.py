@@ -1,4 +1,4 @@
-"""The search or the path by which parameters were chosen."""
+"""The search by which parameters were chosen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHOWN = 15
 
 
 def searched(material: Material) -> Section | None:
-    """Return the candidates of a search and the steps of a path; None if nothing was searched."""
+    """Return the candidates of a search and the numbers of landmarks that were tried; None if nothing was searched."""
     parts = [part for part in (_search(material.subject.search), _recorded(material.record)) if part is not None]
     path = getattr(material.subject.learner, "landmark_path_", None)
     text = [line for lines, _, _ in parts for line in lines]
