@@ -637,7 +637,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             If ``alpha`` is so small that a left-out error or the system is lost in rounding.
         MemoryBudgetError
             If the kernel matrix in float64 does not fit the memory budget and has no low rank; with landmarks, if three
-            of their matrices or 16 numbers for each row do not fit.
+            of their matrices and about 20 numbers for each row do not fit.
 
         Warns
         -----

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from sklearn.base import clone
 import mercer
 from mercer import Blocks, ConformalRegressor, GaussianProcessRegressor, KernelRidge
 from mercer._errors import DataError, MemoryBudgetError, MercerWarning, NumericalError, ParameterError
+from mercer.engine import memory
 from mercer.kernels import RBF, White
 
 RNG = np.random.default_rng(0)
@@ -91,10 +93,25 @@ def test_few_rows_decide_and_small_budgets_give_the_same() -> None:
     low = np.sort((B @ beta)[:, None] - (B @ turned) * errors - np.abs(errors), axis=1)
     np.testing.assert_allclose(whole.lower, low[:, 299], atol=1e-8)
     # All numbers of all pairs of rows would take 7 MB.
-    with mercer.config(memory="600KiB"):
+    with mercer.config(memory="700KiB"):
         np.testing.assert_allclose(ridge.interval(new, training=(rows, y)).lower, whole.lower, atol=1e-10)
     with mercer.config(memory="200KiB"), pytest.raises(MemoryBudgetError, match=r"ConformalRegressor\(learner, cv=0.3"):
         ridge.interval(new, training=(rows, y))
+
+
+def test_what_is_allocated_was_reserved() -> None:
+    rng = np.random.default_rng(0)
+    rows, new = rng.normal(size=(50_000, 3)), rng.normal(size=(2000, 3))
+    y = rows + rng.standard_t(3, size=(50_000, 3))
+    ridge = KernelRidge(1.0, n_landmarks=5, landmarks="uniform", random_state=0, **OPTIONS).fit(rows, y)
+    ridge.interval(new[:10], training=(rows, y))
+    with memory.track() as account:
+        tracemalloc.start()
+        ridge.interval(new, training=(rows, y))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    # Beside it are the rows themselves, which the kernel keeps with their squares.
+    assert peak < account.peak + 2 * rows.nbytes
 
 
 @pytest.mark.filterwarnings("ignore:KernelRidge. the mean squared error")

@@ -16,7 +16,7 @@ from mercer.estimators.shared.intervals import warn_if_few
 from mercer.estimators.shared.landmark_intervals import (
     leaves_landmarks_alone,
     require_same_rows,
-    systems,
+    room_for,
     training_rows,
 )
 from mercer.estimators.shared.restricted import restriction_to
@@ -65,7 +65,7 @@ def process_intervals(
     noise = row_variances(learner.alpha, n) + (learner.noise_ or 0.0) + diagonal(kernel, Rows(rows)) - function
     warn_if_few(n, coverage)
     parts = restriction_to(Landmarks(learner.X_train_, None), without_noise(kernel), rows, learner.n_jobs)
-    with systems(len(learner.alpha_)), threads.workers(learner.n_jobs):
+    with room_for(n, len(learner.alpha_), targets.shape[1]), threads.workers(learner.n_jobs):
         features, taken = FeatureRows(parts.gram, parts.white), 1.0 / noise
         sums = FeatureSums.of(features, targets, taken)
         left_out = LeftOutRows.of(features, sums, targets, taken, 1.0)

@@ -358,7 +358,7 @@ class GaussianPredictions(KernelEstimator):
         DataError
             If ``training`` does not hold the rows of the fit: its objective for them is then not nearly the least one.
         MemoryBudgetError
-            If the matrices or, with landmarks, 16 numbers for each row do not fit the memory budget.
+            If the matrices and, with landmarks, about 20 numbers for each row do not fit the memory budget.
 
         Warns
         -----

@@ -25,8 +25,10 @@ OVER_LANDMARKS = "jackknife+ by exact leave-one-out over the same landmarks"
 
 _WAY_OUT = (
     "Raise the budget with mercer.config(memory=...), or use mercer.ConformalRegressor(learner, cv=0.3), whose fit to "
-    "70 % of the rows keeps no such matrix."
+    "70 % of the rows keeps no such matrix, and one number for each of the others."
 )
+# Numbers that are kept for each row beside those of its targets.
+_VECTORS = 6
 # An objective above the least one by this share, or by so many times the gap that the fit has proved, is that of
 # other rows; but for rounding, as a share of the squared targets.
 _SHARE, _TIMES, _ROUNDING = 1e-4, 10.0, 1e-10
@@ -91,9 +93,10 @@ def training_rows(learner: Any, training: Any, targets: tuple[int, ...]) -> tupl
     return X, y.reshape(len(y), -1), weights
 
 
-def systems(m: int) -> AbstractContextManager[None]:
-    """Reserve memory for the matrices of m landmarks."""
-    return memory.reserve(3 * 8 * m * m, f"the systems of {m:,} landmarks", _WAY_OUT)
+def room_for(n: int, m: int, t: int) -> AbstractContextManager[None]:
+    """Reserve memory for matrices of m landmarks, and for weights, leverages, and errors of t targets of n rows."""
+    nbytes = 8 * (3 * m * m + (_VECTORS + 2 * t) * n)
+    return memory.reserve(nbytes, f"the systems of {m:,} landmarks and the errors of {n:,} rows", _WAY_OUT)
 
 
 def require_same_rows(
@@ -124,7 +127,7 @@ def ridge_intervals(learner: Any, X: Any, training: Any, coverage: float) -> tup
     NumericalError
         If the system is singular to working precision.
     MemoryBudgetError
-        If three matrices of the landmarks or the errors of the rows do not fit the memory budget.
+        If three matrices of the landmarks and about 20 numbers for each row do not fit the memory budget.
     """
     coefficients = learner.dual_coef_.reshape(len(learner.dual_coef_), -1)
     rows, targets, counts = training_rows(learner, training, learner.dual_coef_.shape[1:])
@@ -137,7 +140,7 @@ def ridge_intervals(learner: Any, X: Any, training: Any, coverage: float) -> tup
     lower, upper = np.empty((X.shape[0], t)), np.empty((X.shape[0], t))
     parts = restriction_to(Landmarks(learner.X_fit_, None), learner.kernel_, rows, learner.n_jobs)
     cross, alphas = learner._gram(X, learner.X_fit_, dtype=np.float64), np.broadcast_to(learner.alpha_, t)
-    with systems(m), threads.workers(learner.n_jobs):
+    with room_for(len(targets), m, t), threads.workers(learner.n_jobs):
         features = FeatureRows(parts.gram, parts.white)
         sums = FeatureSums.of(features, targets, weights)
         for alpha in np.unique(alphas):

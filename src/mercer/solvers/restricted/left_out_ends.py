@@ -34,7 +34,7 @@ _ROWS, _FEWEST = 2048, 16
 # Groups of new rows whose features differ in length by at most a factor of 2; the last has all that are shorter.
 _LEVELS = 10
 # Arrays of new rows by the training rows that are looked at, and of all training rows.
-_ARRAYS, _VECTORS = 6, 10
+_ARRAYS, _VECTORS = 6, 8
 # Bounds are moved apart by this share against rounding.
 _ROUNDING = 1e-9
 _WAY_OUT = (
