@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,19 @@ def test_bars_of_a_text_by_request_and_if_it_is_long() -> None:
 def test_a_row_without_parts_has_an_empty_picture() -> None:
     display = of_text("").plot()
     assert len(display.bars_) == 0 and "decision value" in display.ax_.get_title()
+
+
+def test_dollars_in_names_are_no_formulas() -> None:
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    found = contributions(SVC().fit(X, np.where(X[:, 0] > 0, r"$\win$", r"$\lose$")), X[0])
+    named = replace(found, parts=tuple(part._replace(name=rf"$\{part.name}$") for part in found.parts))
+    tree = ContributionsDisplay.from_estimator(
+        KernelRidge(kernel=Subtree()).fit([r"($\\S$ a)", "(S b)"], [1.0, 0.0]), r"($\\S$ a)"
+    )
+    for display in (ContributionsDisplay.from_contributions(named), tree):
+        # Drawing a formula with unknown signs would end with an error.
+        display.plot().figure_.canvas.draw()
+    assert r"$\win$" in named.output and tree.texts_[0].get_text() == r"$\S$"
 
 
 def test_it_is_drawn_into_given_axes() -> None:

@@ -13,7 +13,7 @@ from mercer.data.graph import Graph
 from mercer.explain import Contributions, contributions
 from mercer.explain.result import count_places, cut
 from mercer.explain.trees import LabelledTree
-from mercer.plotting.drawing import axes_for, whole
+from mercer.plotting.drawing import axes_for, name_ticks, whole
 from mercer.plotting.layouts import Places, of_graph, of_tree
 from mercer.plotting.palette import DIVERGING, INK, QUIET
 
@@ -193,7 +193,7 @@ class ContributionsDisplay:
         values, places = found.values[shown], np.arange(len(shown))
         self.bars_ = self.ax_.barh(places, values, color=_colours(values), edgecolor=INK, linewidth=0.6)
         self.ax_.axvline(0.0, color=INK, linewidth=0.8)
-        self.ax_.set_yticks(places, [cut(str(found.parts[i]), _NAME) for i in shown])
+        name_ticks(self.ax_.yaxis, places, [cut(str(found.parts[i]), _NAME) for i in shown])
         self.ax_.set(xlabel=self._value, ylabel="part")
         left = len(found.parts) - len(shown)
         more = f", {len(shown)} of {len(found.parts)} parts shown" if left else ""
@@ -240,7 +240,9 @@ class ContributionsDisplay:
         )
         for x, y, label, value in zip(xs, ys, places.labels, values):
             colour = _on(self.nodes_.cmap(norm(value)))
-            text = self.ax_.text(x, y, label, ha="center", va="center", fontsize=8, color=colour, zorder=3)
+            text = self.ax_.text(
+                x, y, label, ha="center", va="center", fontsize=8, color=colour, zorder=3, parse_math=False
+            )
             if len(label) > 3:
                 # Wider than the node: beside it, on its colour.
                 text.set_bbox(

@@ -30,7 +30,7 @@ def axes_for(display: object, ax: Any) -> Any:
     """
     if ax is None:
         ax = optional("matplotlib.pyplot", f"{type(display).__name__}.plot").subplots(layout="constrained")[1]
-    _as_written(ax.xaxis.label, ax.yaxis.label)
+    _as_written(ax.xaxis.label, ax.yaxis.label, ax.title)
     return ax
 
 
