@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from mercer.cli import main
+from mercer.engine.progress import watched
 from mercer.reports.score_words import score_text
 
 N = 60
@@ -119,3 +121,19 @@ def test_a_table_of_text_alone_is_compared_as_text_by_what_is_advised(capsys):
 
 def test_a_mean_that_is_right_is_not_minus_zero():
     assert score_text("r2", -1e-5) == "0.0000" and score_text("r2", -0.5) == "-0.5000"
+
+
+def test_the_model_that_decides_the_task_is_named(capsys):
+    out = printed(capsys, *fit("y", *RIDGE, "--report", "page.html"))
+    assert "target y: regression, because that is what --model ridge learns; 'y' holds numbers" in out
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "<dd>y: regression, because that is what --model ridge learns;" in page
+    out = printed(capsys, *fit("y", *RIDGE, "--task", "regression"))
+    assert "target y: regression, because that was asked for;" in out
+
+
+def test_one_candidate_of_a_search_is_counted_as_one(capsys):
+    counts = []
+    with watched(lambda work: counts.append(work.count) if work.what == "search" else None):
+        assert main(["tune", *fit("y", "--budget", "0.2s", "-q")[1:]]) == 0
+    assert counts[0].startswith("1 candidate, best score") and all("candidates, best" in text for text in counts[1:])

@@ -110,7 +110,8 @@ def test_the_unit_of_a_target_has_four_digits_on_the_page() -> None:
         report = mercer.report(mercer.KernelRidge(kernel="rbf").fit(X[:100], y[:100]), X[100:], y[100:])
         rmse = report["scores"].table("Scores").column("RMSE")[0]
         text = f"{rmse:.3e}" if size < 1 else f"{round(rmse, 3 - int(np.log10(rmse))):.0f}"
-        assert f'<td class="number">{text}</td>' in report.to_html() and f" is {text} (R²" in report.verdict[0]
+        cell = f'<td class="number">{text.replace("-", "−")}</td>'
+        assert cell in report.to_html() and f" is {text} (R²" in report.verdict[0]
 
 
 def test_simple_models_are_named() -> None:

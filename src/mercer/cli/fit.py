@@ -14,14 +14,13 @@ import numpy as np
 
 from mercer import persistence
 from mercer._errors import MercerError, ParameterError
-from mercer._registered import MODELS
 from mercer.cli.bad_rows import naming_lines
 from mercer.cli.checks import check_searched, default_output
 from mercer.cli.choose import choose
 from mercer.cli.compare import advice, tuning
 from mercer.cli.hold_out import hold_out
 from mercer.cli.job import Job
-from mercer.cli.learners import choose_model, learner, usage
+from mercer.cli.learners import choose_model, learner, requested_task, usage
 from mercer.cli.options import FitOptions, parse_settings
 from mercer.cli.reading import Reading
 from mercer.cli.report import outcome, plan, process_peak
@@ -246,10 +245,8 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numb
     if not table.is_sparse:
         # A file with thousands of columns is read into as many blocks, and a copy has one for each type.
         columns = columns.copy()
-    task = options.task
-    if task is None and options.model is not None and len(MODELS[options.model]) == 1:
-        task = next(iter(MODELS[options.model]))
-    target = read_target(values, name, task, table.locate)
+    task, asked = requested_task(options)
+    target = read_target(values, name, task, table.locate, asked)
     model, why = choose_model(options, table, target.task, parameters)
     use, by_default = usage(model, target.task), None
     cycles = {} if use.raw or table.is_sparse else find_dates(columns, list(table.roles))

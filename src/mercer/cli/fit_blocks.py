@@ -17,13 +17,12 @@ from sklearn.base import clone
 from mercer import persistence
 from mercer._errors import DataError
 from mercer._optional import optional
-from mercer._registered import MODELS
 from mercer.cli.checks import default_output
 from mercer.cli.choose_blocks import Choice, FoundTable, Sample, choose
 from mercer.cli.compare import advice_beside_constant
 from mercer.cli.job import Job
 from mercer.cli.large import SplitRows, calibrate, compared
-from mercer.cli.learners import learner
+from mercer.cli.learners import learner, requested_task
 from mercer.cli.options import FitOptions, parse_settings
 from mercer.cli.report import outcome, plan, process_peak
 from mercer.cli.show import Printer
@@ -183,9 +182,8 @@ def _read(options: FitOptions) -> Large:
     columns = [name for name in names if name != target and name not in options.drop]
     rows = SplitRows(Blocks(options.data, target, columns=columns).frames(), _HELD_OUT if options.test_size else 0)
     drawn = rows.training().frames().sample(_SAMPLE, random_state=options.seed)
-    tasks = list(MODELS[options.model]) if options.model else []
-    task = tasks[0] if len(tasks) == 1 else options.task
-    sample = Sample(drawn.X, read_target(drawn.y, target, task), options.seed)
+    task, asked = requested_task(options)
+    sample = Sample(drawn.X, read_target(drawn.y, target, task, asked=asked), options.seed)
     model = options.model or _MODELS[sample.target.task]
     choice = choose(sample, model, _parameters(options))
     _require_no_text(choice.table, options)

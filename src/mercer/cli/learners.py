@@ -27,6 +27,20 @@ def default_model(task: str) -> str:
     return next(model for model, tasks in MODELS.items() if task in tasks and model != AUTO)
 
 
+def requested_task(options: FitOptions) -> tuple[str | None, str]:
+    """Return the task that ``--task`` or the model asks for, None if neither does, and why it is this one, in words.
+
+    >>> requested_task(FitOptions("a.csv", model="svr"))
+    ('regression', 'that is what --model svr learns')
+    >>> requested_task(FitOptions("a.csv", model="gp"))
+    (None, '')
+    """
+    if options.task is not None:
+        return options.task, "that was asked for"
+    tasks = list(MODELS[options.model]) if options.model is not None else []
+    return (tasks[0], f"that is what --model {options.model} learns") if len(tasks) == 1 else (None, "")
+
+
 def choose_model(options: FitOptions, table: Table, task: str, parameters: Mapping[str, Any]) -> tuple[str, str]:
     """Return the name of the model for a table and a task, and why, in words; empty if the user chose it.
 

@@ -32,7 +32,13 @@ class Target:
     values: np.ndarray
 
 
-def read_target(values: Any, name: str, task: str | None = None, locate: Callable[[int], str] = row_place) -> Target:
+def read_target(
+    values: Any,
+    name: str,
+    task: str | None = None,
+    locate: Callable[[int], str] = row_place,
+    asked: str = "that was asked for",
+) -> Target:
     """Determine the task that a target poses, and check its values.
 
     Text and booleans are classes. Numbers are classes if they are whole and few values repeat often: two values, at
@@ -48,6 +54,8 @@ def read_target(values: Any, name: str, task: str | None = None, locate: Callabl
         The task that the user requests; used if the values allow it.
     locate : callable
         Maps a row number to a description of its place, for messages.
+    asked : str, default="that was asked for"
+        Why it is this task, if one is requested.
 
     Raises
     ------
@@ -71,7 +79,7 @@ def read_target(values: Any, name: str, task: str | None = None, locate: Callabl
     different = np.unique(array)
     kind, why = _task_of(array, different, name)
     if task is not None:
-        kind, why = task, f"that was asked for; '{name}' holds {_kind(array)}, {len(different)} different values"
+        kind, why = task, f"{asked}; '{name}' holds {_kind(array)}, {len(different)} different values"
     quantities = task == "regression" or (task is None and not _are_few(len(different), len(array)))
     if quantities and array.dtype.kind == "U" and in_another_notation(different.tolist()):
         raise DataError(

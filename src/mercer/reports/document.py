@@ -71,13 +71,17 @@ class Table:
         ['12345', '48210']
         """
         return [
-            significant(cell) if head in self.rounded and is_number(cell) and math.isfinite(cell) else value(cell)
+            significant(cell).replace("-", "−") if head in self.rounded and _is_finite(cell) else value(cell)
             for head, cell in zip(self.heads, row, strict=True)
         ]
 
     def frame(self) -> Any:
         """Return the table as a pandas DataFrame."""
         return optional("pandas", "Table.frame").DataFrame(list(self.rows), columns=list(self.heads))
+
+
+def _is_finite(cell: Any) -> bool:
+    return is_number(cell) and math.isfinite(cell)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from mercer.plotting.rows import codes_of
 from mercer.reports.document import Figure, Section, Table
 from mercer.reports.judged import Judged
 from mercer.reports.material import WORDS_OF_KIND, Material
+from mercer.reports.render import value
 
 _WORST = 20
 # Columns, and letters of a text, that are shown of a bad row.
@@ -139,7 +140,7 @@ def _of_numbers(judged: Judged) -> list[Figure]:
 
 
 def _residuals_in(predicted: Vector, residuals: Vector) -> tuple[Any, ...]:
-    name = f"{predicted.min():.4g} to {predicted.max():.4g}"
+    name = f"{value(predicted.min())} to {value(predicted.max())}"
     largest = float(residuals[np.abs(residuals).argmax()])
     return (name, len(residuals), float(residuals.mean()), standard_deviation(residuals), largest)
 

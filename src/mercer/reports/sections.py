@@ -25,7 +25,10 @@ def data(material: Material) -> Section:
     record, judged = material.record, material.judged
     if record is not None:
         facts += [("file of the fit", record["data"]), ("rows of the fit", record["rows"]["fitted"])]
-        facts += [("columns", record["columns"]), ("target", f"{record['target']}: {record['why']}")]
+        facts += [
+            ("columns", record["columns"]),
+            ("target", f"{record['target']}: {record['task']}, because {record['why']}"),
+        ]
         if record["left_out"]:
             facts.append(("columns left out", ", ".join(record["left_out"])))
     if material.X is not None:

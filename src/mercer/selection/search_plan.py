@@ -277,7 +277,8 @@ class SearchPlan:
         best = self.best
         if best is not None:
             self.budget.refit = self._seconds_of_refit(self.candidates[best])
-            note = f"candidates, best score {self.candidates[best].mean:.5g}"
+            what = "candidates" if self._progress.done else "candidate"
+            note = f"{what}, best score {self.candidates[best].mean:.5g}"
             self._progress.advance(note=note)
 
     def _seconds_of_refit(self, one: Evaluated) -> float:
