@@ -78,7 +78,7 @@ def of_fit(model: TableModel, job: Job, rows: np.ndarray, found: HeldOut, option
         model.report_,
         _steps(model.report_),
         job.target.name,
-        _places(job.locate, rows),
+        place_of_fit=_places(job.locate, rows),
     )
     return compose(material).to_html()
 
