@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -189,6 +190,24 @@ def test_values_in_single_precision_are_held_or_evaluated_in_each_pass():
         lazy = RestrictedCG().solve(stated)
     assert held.certificate.peak_bytes > lazy.certificate.peak_bytes
     assert held.certificate.primal == pytest.approx(lazy.certificate.primal, rel=2e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_sample_holds_its_kernel_values_once(dtype):
+    stated, _ = problem(6000, 200, dtype=dtype)
+    gram = stated.rows.gram.astype(dtype)
+    rows = replace(stated.rows, gram=gram)
+    rows.sample(100, np.random.RandomState(0))
+    tracemalloc.start()
+    try:
+        K, part = rows.sample(4500, np.random.RandomState(0))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    chosen = np.sort(np.random.RandomState(0).choice(6000, 4500, replace=False))
+    np.testing.assert_array_equal(K, gram.block(chosen).astype(np.float64))
+    np.testing.assert_array_equal(part.targets, rows.targets[chosen])
+    assert K.dtype == np.float64 and K.nbytes <= peak <= 8 * 200 * (4500 + 2 * 1024) + 10**5
 
 
 def test_values_beyond_single_precision():

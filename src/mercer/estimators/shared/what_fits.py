@@ -28,16 +28,17 @@ def solving_bytes(learner: str, n: int, m: int, *, in_parts: bool = False) -> in
     """Memory that a learner's solver takes for n rows and m landmarks, in bytes; for rows in parts it marks none.
 
     >>> solving_bytes("KernelRidge", 10_000, 100)
-    3360000
+    3398400
     """
     # The kernel matrix of the landmarks and its factor, and then the factor with what the solver has.
     if learner == "KernelPCA":
         return 8 * m * m + components.memory_of(m)
     if learner == "GaussianProcessRegressor":
         return evaluation_bytes(n, m)
-    sample, factors = precondition.sample_bytes(n, m), 1 if learner == "KernelRidge" else 2
+    copies = factors = 1 if learner == "KernelRidge" else 2
+    sample = precondition.sample_bytes(n, m, copies)
     if not in_parts and learner not in ("KernelRidge", "KernelLogisticRegression"):
-        sample = max(sample, 2 * 8 * precondition.most_marked(n, m) * m)
+        sample = max(sample, precondition.features_bytes(precondition.most_marked(n, m), m, copies))
     return max(2 * 8 * m * m, (1 + factors) * 8 * m * m + sample)
 
 
@@ -45,7 +46,7 @@ def bytes_in_blocks(learner: str, n: int, m: int, d: int, how: str) -> int:
     """Memory of a fit to n rows of d numbers in blocks, over m landmarks that are chosen by a method, in bytes.
 
     >>> bytes_in_blocks("KernelRidge", 1_000_000, 100, 10, "uniform")
-    3360000
+    3398400
     """
     drawn = min(n, rows_to_draw(n, m))
     if learner == "GaussianProcessRegressor":

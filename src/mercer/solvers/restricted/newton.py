@@ -246,7 +246,8 @@ class RestrictedNewton:
         gamma = np.zeros((m + problem.intercept, problem.outputs)) if start is None else start
         with memory.track() as account, ExitStack() as stack:
             stack.enter_context(memory.reserve(2 * 8 * m * m, f"the preconditioner of {m:,} landmarks"))
-            sampled = precondition.Sampled.of(problem.rows, problem.white, np.random.RandomState(self.random_state))
+            random = np.random.RandomState(self.random_state)
+            sampled = precondition.Sampled.of(problem.rows, problem.white, random, copies=2)
             point, status = _Search(self, problem, sampled, stack).run_or_keep(gamma)
         certificate = Certificate(
             primal=point.primal,

@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from mercer._errors import DataError
 from mercer._types import Matrix, Positions, Vector
-from mercer.engine import arrays, strips
+from mercer.engine import arrays, strips, tiles
 from mercer.gram.hold import check_finite, held_in_single
 from mercer.gram.protocol import GramMatrix
+
+# Rows whose kernel values in float32 are in memory at once while those of a sample become float64.
+_STRIP = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +172,14 @@ class StoredRows:
         return None if len(chosen) > most else (self._block(chosen), self._part(chosen))
 
     def _block(self, rows: Positions | None) -> Matrix:
+        n, m = self.gram.shape
+        count, dtype = n if rows is None else len(rows), np.dtype(self.gram.dtype)
         # Callers have reserved the memory: without ``out``, a block would ask for it again.
-        out = arrays.empty((self.gram.shape[0] if rows is None else len(rows), self.gram.shape[1]), self.gram.dtype)
-        return np.asarray(self.gram.block(rows, None, out=out), dtype=np.float64)
+        values = arrays.empty((count, m), np.dtype(np.float64))
+        if dtype == np.float64:
+            return np.asarray(self.gram.block(rows, None, out=values))
+        chosen = np.arange(n) if rows is None else rows
+        some = arrays.empty((min(count, _STRIP), m), dtype)
+        for part in tiles.spans(count, _STRIP):
+            values[part] = self.gram.block(chosen[part], None, out=some[: part.stop - part.start])
+        return values

@@ -32,13 +32,22 @@ def sample_size(n: int, m: int) -> int:
     return min(n, max(_LEAST * m, min(_MOST * m, 5 * _ROWS_PER_PASS * n // m)))
 
 
-def sample_bytes(n: int, m: int) -> int:
-    """Memory for the sample of n rows and its features, in bytes.
+def features_bytes(count: int, m: int, copies: int = 1) -> int:
+    """Memory for kernel values or features of rows and m landmarks, which take their place, in bytes.
+
+    >>> features_bytes(2000, 100)
+    3238400
+    """
+    return 8 * (copies * count + 2 * _STRIP) * m
+
+
+def sample_bytes(n: int, m: int, copies: int = 1) -> int:
+    """Memory for the sample of n rows and its features, in bytes; weighted features of some of them are copies.
 
     >>> sample_bytes(1_000_000, 2000)
-    1280000000
+    672768000
     """
-    return 2 * 8 * sample_size(n, m) * m
+    return features_bytes(sample_size(n, m), m, copies)
 
 
 def most_marked(n: int, m: int) -> int:
@@ -67,11 +76,11 @@ class Sampled:
     weights: Vector
 
     @classmethod
-    def of(cls, rows: Passes, white: Whitening, random: np.random.RandomState) -> Sampled:
-        """Draw the sample."""
+    def of(cls, rows: Passes, white: Whitening, random: np.random.RandomState, copies: int = 1) -> Sampled:
+        """Draw the sample, with room for copies of its features."""
         n, m, _ = rows.shape
         count = sample_size(n, m)
-        with memory.reserve(sample_bytes(n, m), f"kernel values of {count:,} rows and {m:,} landmarks"):
+        with memory.reserve(sample_bytes(n, m, copies), f"kernel values of {count:,} rows and {m:,} landmarks"):
             K, part = rows.sample(count, random)
             return cls(white.features(K), part.targets, part.weights[:, 0] * (n / len(K)))
 
@@ -80,7 +89,7 @@ class Sampled:
         """The rows that the last pass has marked, all of them; None if their products take longer than some passes."""
         n, m, _ = rows.shape
         most = most_marked(n, m)
-        with memory.reserve(2 * 8 * most * m, f"kernel values of marked rows and {m:,} landmarks"):
+        with memory.reserve(features_bytes(most, m, copies=2), f"kernel values of marked rows and {m:,} landmarks"):
             found = rows.marked(most)
             if found is None:
                 return None
