@@ -50,6 +50,13 @@ def test_margins_of_models_without_probabilities() -> None:
     np.testing.assert_allclose(table.column("margin up to")[4], np.median(signed))
 
 
+def test_wrong_rows_are_ranked_by_their_margins() -> None:
+    truth, decision = np.array([0, 1, 1, 0, 1]), np.array([0.5, -2.0, 3.0, 1.5, -0.1])
+    judged = Judged("classification", truth, (decision > 0).astype(int), "new", np.arange(2), decision=decision)
+    assert worst(judged).column("row") == ["row 2", "row 4", "row 1", "row 5"]
+    assert worst(judged).column("margin") == [-2.0, -1.5, -0.5, -0.1]
+
+
 def test_residuals_intervals_and_worst_rows() -> None:
     y = np.sin(2 * X[:, 0]) + 0.1 * RNG.normal(size=120)
     model = mercer.GaussianProcessRegressor(1.0 * mercer.kernels.RBF(1.0), noise=0.1).fit(X[:60], y[:60])

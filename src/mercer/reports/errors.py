@@ -13,7 +13,6 @@ from mercer.data.words import shortened
 from mercer.plotting.drawing import legend, line, mark, shown_rows
 from mercer.plotting.margins import MarginsDisplay
 from mercer.plotting.palette import COLOURS, INK, QUIET
-from mercer.plotting.rows import codes_of
 from mercer.reports.document import Figure, Section, Table
 from mercer.reports.judged import Judged
 from mercer.reports.material import WORDS_OF_KIND, Material
@@ -62,20 +61,9 @@ def _confusions(judged: Judged) -> Table:
 def _of_classes(judged: Judged) -> list[Figure]:
     if judged.shares is not None and np.isfinite(judged.shares).all():
         return [_calibration(judged)]
-    if judged.decision is None or not np.isfinite(judged.decision).all():
+    margins = judged.margins()
+    if margins is None:
         return []
-    decision = np.asarray(judged.decision)
-    two = decision.ndim == 1
-    assert judged.classes is not None
-    # Of the classes of the fit, whether these rows have them all or not.
-    codes = codes_of(judged.truth, judged.classes)
-    if two:
-        margins = np.where(codes == 1, decision, -decision)
-    else:
-        own = decision[np.arange(judged.n), codes]
-        others = decision.copy()
-        others[np.arange(judged.n), codes] = -np.inf
-        margins = own - others.max(axis=1)
     display = MarginsDisplay({WORDS_OF_KIND[judged.kind]: margins})
     levels = np.array([0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9])
     rows = zip(levels.tolist(), np.quantile(margins, levels).tolist())
@@ -192,8 +180,11 @@ def _ranked(judged: Judged) -> tuple[AnyArray, tuple[str, ...], Any]:
             ("class", "prediction", "probability of its class"),
             lambda row: (str(truth[row]), str(predicted[row]), float(own[row])),
         )
+    wrong, margins = np.flatnonzero(truth != predicted), judged.margins()
+    if margins is None:
+        return wrong, ("class", "prediction"), lambda row: (str(truth[row]), str(predicted[row]))
     return (
-        np.flatnonzero(truth != predicted),
-        ("class", "prediction"),
-        lambda row: (str(truth[row]), str(predicted[row])),
+        wrong[np.argsort(margins[wrong], kind="stable")],
+        ("class", "prediction", "margin"),
+        lambda row: (str(truth[row]), str(predicted[row]), float(margins[row])),
     )

@@ -115,6 +115,19 @@ class Judged:
             return None
         return np.asarray(self.shares[np.arange(self.n), codes_of(self.truth, self.classes)])
 
+    def margins(self) -> Vector | None:
+        """Return ``y f(x)``, or by how much the decision value of the true class is above all others, (n,)."""
+        if self.decision is None or self.classes is None or not np.isfinite(self.decision).all():
+            return None
+        # Of the classes of the fit, whether these rows have them all or not.
+        codes = codes_of(self.truth, self.classes)
+        if self.decision.ndim == 1:
+            return np.where(codes == 1, self.decision, -self.decision)
+        rows = np.arange(self.n)
+        others = self.decision.copy()
+        others[rows, codes] = -np.inf
+        return np.asarray(self.decision[rows, codes] - others.max(axis=1))
+
 
 def losses(task: str, truth: AnyArray, predicted: AnyArray) -> Vector:
     """Return 1 for a wrong class and 0 for the right one, or squared errors, averaged over the targets.
