@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,6 +84,12 @@ def test_the_readme_begins_with_an_example() -> None:
     assert any(line.startswith(">>> ") for line in lines[:25])
     # What a machine with Python alone can do.
     assert {"python3 bootstrap.py demo", "python3 bootstrap.py test"} <= set(lines)
+
+
+def test_the_readme_names_what_can_be_installed() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    words = set(re.findall(r"`([a-z]+)`", (ROOT / "README.md").read_text(encoding="utf-8")))
+    assert extras.keys() - {"all", "test", "docs", "bench"} <= words
 
 
 @pytest.mark.parametrize("folder", ["theory", "decisions"])

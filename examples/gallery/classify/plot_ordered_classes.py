@@ -2,8 +2,8 @@
 Classes that have an order
 ==========================
 
-Ordinal regression learns one function and cut-points on its scale. The picture shows the score of each row and the
-probabilities of the three grades along the scale.
+Ordinal regression learns one function and cut-points on its scale. The picture shows the place of each row on the
+scale, by its grade, and marks the rows that are not between the cut-points of their grade.
 """
 
 import numpy as np

@@ -2,7 +2,8 @@
 Handwritten digits in two components
 ====================================
 
-Kernel principal components of 600 images of 64 pixels, without the labels; the colours show them.
+Kernel principal components of 303 images of the digits 0 to 4, of 64 pixels each. They do not know the labels, which
+give the colours.
 """
 
 from sklearn.datasets import load_digits
