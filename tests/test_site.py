@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import mercer
-from mercer import _documentation
+from mercer import _documentation, plotting
 from mercer.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -132,6 +132,11 @@ def test_the_gallery_is_large_and_each_part_has_a_heading() -> None:
         (folder / "GALLERY_HEADER.rst").is_file()
         for folder in [gallery, *sorted({path.parent for path in gallery.rglob("plot_*.py")})]
     )
+
+
+def test_the_gallery_shows_every_display() -> None:
+    programs = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "examples" / "gallery").rglob("plot_*.py"))
+    assert [name for name in plotting.__all__ if f"{name}.from_" not in programs] == []
 
 
 def test_formulas_are_written_for_browsers() -> None:
