@@ -1,6 +1,6 @@
 """Set-up and first steps in one command, with nothing but Python 3.11 or newer.
 
-python3 bootstrap.py demo     installs Mercer beside this file, and tunes, scores and explains a model on real data
+python3 bootstrap.py demo     installs Mercer beside this file, and tunes, scores and certifies a model on real data
 python3 bootstrap.py test     installs what the tests need and runs them
 python3 bootstrap.py test --quick       the first case of each test, in a minute
 python3 bootstrap.py test --lowest      the same with the oldest supported version of every dependency

@@ -28,7 +28,10 @@ def test_leaves_bring_near_rows_together() -> None:
     far = np.repeat([0.0, 50.0], 20)[RNG.permutation(40), None] + 0.1 * X[:, :1]
     display = GramDisplay.from_kernel(RBF(1.0), far)
     assert np.abs(np.diff(far[display.order, 0]) > 10).sum() + (np.diff(far[display.order, 0]) < -10).sum() == 1
-    assert GramDisplay.from_kernel(RBF(1.0), far, order="given").order.tolist() == list(range(40))
+    given = GramDisplay.from_kernel(RBF(1.0), far, order="given").plot()
+    assert given.order.tolist() == list(range(40)) and given.ax_.get_xlabel() == "row"
+    # Positions in this order are not those of the rows.
+    assert display.plot().ax_.get_xlabel() == "rows, similar ones side by side"
 
 
 def test_values_on_both_sides_of_zero_have_a_map_about_zero() -> None:

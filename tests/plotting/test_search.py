@@ -37,6 +37,8 @@ def test_two_parameters_are_a_map(search: Any) -> None:
     np.testing.assert_array_equal(display.candidates_.get_array(), display.scores)
     assert display.best_.get_offsets()[0].tolist() == [display.values[-1, 0], display.values[-1, 1]]
     assert display.ax_.get_xscale() == "log" and display.ax_.get_yscale() == "linear"
+    # The worst candidates have nearly the colour of a dark page.
+    assert display.candidates_.get_linewidths()[0] > 0 and len(display.candidates_.get_edgecolors()) == 1
     half = search.cv_results_["std_test_score"].max() / np.sqrt(3)
     assert np.isclose(np.diff(display.intervals, axis=1).max(), 2 * half)
 

@@ -23,6 +23,8 @@ def test_negative_eigenvalues_are_marked_by_shape() -> None:
     assert display.line_.get_xdata()[0] == display.effective_dimension
     assert display.ax_.get_legend().get_title().get_text() == "1 within rounding of 0 left out"
     assert display.frame()["eigenvalue"].tolist() == [4.0, -2.0, 1.0, 0.0]
+    # There is no rank between 1 and 2.
+    assert all(tick == int(tick) for tick in display.ax_.get_xticks())
 
 
 def test_a_kernel_on_a_sample_of_rows() -> None:

@@ -168,6 +168,11 @@ def test_strings_and_matrices() -> None:
     assert table.column("model") == ["KernelRidge", "mean of the target"]
 
 
+def test_the_number_of_training_rows_is_told() -> None:
+    report = mercer.report(SVC, X[100:], LABELS[100:], X_train=X[:100], y_train=LABELS[:100])
+    assert report["data"].fact("training rows") == 100
+
+
 def test_without_a_target() -> None:
     report = mercer.report(mercer.KernelPCA(2).fit(X), X)
     assert "scores" not in report and report["data"].fact("rows are") == "2 columns"

@@ -216,7 +216,8 @@ class GramDisplay:
 
     def _draw_classes(self) -> None:
         self.lines_: list[Any] = []
-        self.ax_.set(xlabel="row", ylabel="row")
+        ordered = "row" if (np.diff(self.order) > 0).all() else "rows, similar ones side by side"
+        self.ax_.set(xlabel=ordered, ylabel=ordered)
         if self.labels is None or (len(self.labels) > 1 and not _is_sorted(self.labels)):
             return
         starts = np.flatnonzero(np.r_[True, self.labels[1:] != self.labels[:-1]])

@@ -138,7 +138,7 @@ class MarginsDisplay:
         for number, (name, values) in enumerate(self.margins.items()):
             label = f"{name}: {self.error_rates[name]:.1%} below 0"
             self.lines_[name] = self.ax_.ecdf(values, color=colour(number), linestyle=style(number), label=label)
-        self.ax_.set(xlabel="margin y f(x)", ylabel="share of rows up to it", ylim=(0.0, 1.02))
+        self.ax_.set(xlabel="margin of the true class", ylabel="share of rows up to it", ylim=(0.0, 1.02))
         legend(self.ax_)
         return self
 

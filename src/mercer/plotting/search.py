@@ -154,7 +154,15 @@ class SearchDisplay:
             self.ax_.set(xlabel=self.names[0], ylabel=score_name)
         else:
             self.candidates_ = self.ax_.scatter(
-                *places.T, c=self.scores, cmap=SEQUENTIAL, marker="s", s=90, label="candidates"
+                *places.T,
+                c=self.scores,
+                cmap=SEQUENTIAL,
+                marker="s",
+                s=90,
+                # Seen on any ground, whatever the score.
+                edgecolors=INK,
+                linewidths=0.6,
+                label="candidates",
             )
             colour_bar(self.ax_, self.candidates_, score_name)
             self.ax_.set(xlabel=self.names[0], ylabel=self.names[1])

@@ -165,6 +165,7 @@ class SpectrumDisplay:
             label=f"effective dimension {dimension:.3g} at ridge {self.ridge:.3g}",
         )
         self.ax_.set(xlabel="rank by size", ylabel="|eigenvalue|", yscale="log")
+        self.ax_.xaxis.get_major_locator().set_params(integer=True)
         text = [shown_text(len(values), self.total)]
         if not seen.all():
             text.append(f"{int((~seen).sum())} within rounding of 0 left out")

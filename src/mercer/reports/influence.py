@@ -41,7 +41,7 @@ def influence(material: Material) -> Section | None:
     share = float((weights**2).sum())
     if share > 0:
         effective = float(weights.sum()) ** 2 / share
-        facts.append(("as many as rows of equal weight", effective))
+        facts.append(("effective number of rows, by their weights", effective))
     return Section("rows", "Roles and influential rows", (), tuple(facts), tuple(tables))
 
 

@@ -34,6 +34,8 @@ def data(material: Material) -> Section:
     if material.X is not None:
         facts += _shape(material)
     tables = []
+    if record is None and material.train is not None:
+        facts.append(("training rows", len(material.train[1])))
     if judged is not None:
         facts.append(("judged rows", f"{judged.n}, {WORDS_OF_KIND[judged.kind]}"))
         if judged.task == "classification":
