@@ -54,12 +54,15 @@ def test_a_fit_is_reported_with_its_held_out_rows(houses, capsys):
     assert main(["fit", "houses.csv", "-t", "price", "--model", "ridge", "--json", "--report", "again.html"]) == 0
     found = json.loads(capsys.readouterr().out)
     page = (houses / "again.html").read_text(encoding="utf-8")
+    assert found["report"] == "again.html"
     assert "12 rows held out from the fit" in page
     for scores in found["scores"].values():
         # The same scores as the command prints.
         assert f"{scores['r2']:.4g}".replace("-", "−") in page
     assert "mercer fit houses.csv --target price --model ridge" in page
     assert hashlib.sha256((houses / "houses.csv").read_bytes()).hexdigest() in page
+    out = _run(capsys, "fit", "houses.csv", "-t", "price", "--model", "ridge", "--report", "r.html")[1]
+    assert "Wrote r.html, the report on this fit." in out
 
 
 @pytest.mark.parametrize(

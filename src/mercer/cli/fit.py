@@ -103,7 +103,8 @@ def fit(options: FitOptions) -> None:
         report["process_peak_bytes"] = process_peak()
         model.report_ = report
         _write(model, out, options, None if page is None else lambda: page.of_fit(model, job, rows, judged, options))
-    printer.fitted({**report, "file": str(out), "file_bytes": out.stat().st_size})
+    pages = {} if page is None else {"report": str(options.report)}
+    printer.fitted({**report, "file": str(out), "file_bytes": out.stat().st_size, **pages})
 
 
 def _write(model: TableModel, out: Path, options: FitOptions, page: Callable[[], str] | None) -> None:

@@ -99,6 +99,8 @@ class Printer:
         self._distance(report)
         self._facts("Size and cost", _cost(report))
         self.say(f"\nWrote {report['file']} ({describe(report['file_bytes'])}), {_fitted_on(report)}.", "bold green")
+        if "report" in report:
+            self.say(f"Wrote {report['report']}, the report on this fit.", "bold green")
         self.say(_next(report), "dim")
 
     def estimated(self, expected: Any) -> None:

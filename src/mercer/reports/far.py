@@ -20,8 +20,8 @@ def distance(material: Material) -> Section | None:
     which = "training rows" if material.train is not None else "rows that the model keeps"
     text = (
         f"{found.share:.1%} of these rows are farther from the nearest of the {which}, in the feature space of the "
-        f"kernel, than 95 % of those are from the nearest other one. For rows like those of the fit about 5 % are; if many more "
-        "are, the model extrapolates."
+        "kernel, than 95 % of those are from the nearest other one. For rows like those of the fit about 5 % are; if "
+        "many more are, the model extrapolates."
     )
     levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95, 1.0])
     values = np.quantile(found.training, levels), np.quantile(found.new, levels)
