@@ -3,8 +3,13 @@
 import enum
 import functools
 import inspect
+import re
+import textwrap
+from pathlib import Path
 
 import pytest
+from docutils import nodes
+from docutils.core import publish_doctree
 from numpydoc.docscrape import get_doc_object
 from numpydoc.validate import validate
 
@@ -73,6 +78,34 @@ def test_every_parameter_is_documented(name):
         for member, overrides in definitions(item).items():
             problems += [f"{name}.{member}: {message}" for message in complaints(documented(overrides))]
     assert not problems, "\n".join(problems)
+
+
+# From a rule to the same rule before a blank line.
+TABLE = re.compile(r"^( *)(=+(?: +=+)+|\+[-+]+\+)\n(?:.*\n)*?\1\2\n(?=\n)", re.M)
+
+
+def tables(text):
+    """The tables of docstrings, with rules of ``=`` or in a grid."""
+    return [textwrap.dedent(found.group()) for found in TABLE.finditer(text)]
+
+
+def malformed(table):
+    """What docutils, by which the site is made, says against a table."""
+    settings = {"report_level": 5, "halt_level": 6}
+    said = publish_doctree(table, settings_overrides=settings).findall(nodes.system_message)
+    return [message.astext() for message in said if "table" in message.astext()]
+
+
+def test_tables_are_tables():
+    sources = Path(mercer.__file__).parent.rglob("*.py")
+    found = [table for path in sources for table in tables(path.read_text(encoding="utf-8"))]
+    assert len(found) >= 3
+    assert [malformed(table) for table in found if malformed(table)] == []
+
+
+def test_a_malformed_table_is_seen():
+    (table,) = tables("Text.\n\n    ===  ===\n    a    b\n    ===  ===\n    long text\n    ===  ===\n\nText.\n")
+    assert table.startswith("===") and "Malformed table" in malformed(table)[0]
 
 
 class Base:

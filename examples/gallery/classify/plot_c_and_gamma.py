@@ -2,8 +2,8 @@
 What C and gamma do
 ===================
 
-A small ``gamma`` makes a wide kernel and a smooth boundary; a large ``C`` forbids errors. Both together decide how
-closely the boundary follows single rows.
+A small ``gamma`` makes a wide kernel and a smooth boundary; a large ``C`` makes errors expensive. Both together decide
+how closely the boundary follows single rows.
 """
 
 from matplotlib import pyplot as plt

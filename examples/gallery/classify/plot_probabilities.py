@@ -2,8 +2,8 @@
 Probabilities from two likelihoods
 ==================================
 
-Kernel logistic regression gives the most likely function, a Gaussian process averages over all functions. Far from the
-rows the average returns to one half; the single function does so only as far as its penalty makes it small.
+Kernel logistic regression gives one function, the best for its penalty; a Gaussian process averages over all functions.
+Far from the rows the average returns to one half, and the single function to its intercept.
 """
 
 import numpy as np
@@ -26,5 +26,5 @@ ax.plot(line, logistic.predict_proba(line)[:, 1], label="KernelLogisticRegressio
 ax.plot(line, process.predict_proba(line)[:, 1], label="GaussianProcessClassifier")
 ax.axhline(0.5, color="grey", linewidth=0.8)
 ax.set(xlabel="x", ylabel="probability of class 1", ylim=(-0.05, 1.2))
-ax.legend(loc="upper center", ncols=3)
+ax.legend(loc="upper center", ncols=3, fontsize="small")
 plt.show()

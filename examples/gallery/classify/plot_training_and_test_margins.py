@@ -2,7 +2,7 @@
 Margins of training and test rows
 =================================
 
-The distribution of the decision function over the rows shows more than the accuracy: how many rows are near the
+The distribution of the margins of the rows shows more than the accuracy: how many rows are near the
 boundary, and whether the training rows are much farther from it than new ones.
 """
 

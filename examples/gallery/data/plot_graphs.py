@@ -3,6 +3,7 @@ Graphs of three kinds
 =====================
 
 Rings, stars and random trees of 6 to 14 nodes. The Weisfeiler-Lehman kernel compares the neighbourhoods of their nodes.
+All rings are one point, because the nodes of a ring are alike.
 """
 
 import numpy as np
@@ -30,6 +31,6 @@ points = KernelPCA(2, kernel=WeisfeilerLehman(2).normalized()).fit_transform(gra
 fig, ax = plt.subplots(layout="constrained")
 for kind, marker in zip(("ring", "star", "tree"), "osv"):
     ax.plot(*points[kinds == kind].T, marker, label=kind)
-ax.set(xlabel="component 1", ylabel="component 2")
+ax.set(xlabel="component 0", ylabel="component 1")
 ax.legend()
 plt.show()

@@ -24,7 +24,9 @@ fig, ax = plt.subplots(figsize=(7, 6), layout="constrained")
 for i, language in enumerate(words):
     part = slice(12 * i, 12 * i + 12)
     ax.plot(*points[part].T, "o", label=language)
-    for word, place in zip(texts[part], points[part]):
-        ax.annotate(word, place, xytext=(3, 3), textcoords="offset points", fontsize=7)
+# A word of two languages is written once.
+for word, place in dict(zip(texts, points)).items():
+    ax.annotate(word, place, xytext=(3, 3), textcoords="offset points", fontsize=7)
+ax.set(xlabel="component 0", ylabel="component 1")
 ax.legend()
 plt.show()

@@ -20,7 +20,7 @@ model = GaussianProcessRegressor(RBF(1.0) + White(0.1), n_restarts_optimizer=3, 
 scales, noises = np.logspace(-1.5, 2, 40), np.logspace(-2, 0.3, 40)
 values = [[model.log_marginal_likelihood(np.log([s, n])) for s in scales] for n in noises]
 fig, ax = plt.subplots(layout="constrained")
-contours = ax.contour(scales, noises, np.maximum(values, np.max(values) - 8), levels=20)
+contours = ax.contour(scales, noises, values, levels=np.max(values) - np.arange(8, 0, -0.4))
 ax.plot(*np.exp(model.kernel_.theta), "k*", markersize=12, label="found by fit")
 ax.set(xscale="log", yscale="log", xlabel="length scale", ylabel="variance of the noise")
 fig.colorbar(contours, label="log evidence")

@@ -31,25 +31,37 @@ def contributions(model: Any, row: Any, *, output: Any = None, by: Literal["part
     and every occurrence of u in x contributes the factor in brackets. These values and the intercept sum to the
     decision value, and ``method`` is ``"exact"``:
 
-    ====================================================  ==========================================================
-    kernel                                                parts
-    ====================================================  ==========================================================
-    ``Spectrum``, ``BlendedSpectrum``, ``BagOfWords``     substrings, or words, at each position
-    ``Mismatch``, ``GappyKmers``, ``WeightedDegree``      windows, or substrings, at each position
-    ``Subtree``                                           complete subtrees
-    ``SubsetTree``, ``PartialTree``                       nodes, each with the fragments that begin there
-    ``VertexHistogram``, ``WeisfeilerLehman``,            nodes with what is so many steps around them; edges; the ends
-    ``Propagation``, ``EdgeHistogram``, ``ShortestPath``  of paths
-    ``Graphlet``                                          kinds of small graphs
-    ``Linear``, ``Hamming``, ``HistogramIntersection``,   columns
-    ``AdditiveChiSquared``, ``NegativeDistance(2)``
-    ``Polynomial``, ``AllSubsets``, their products        monomials, up to 10,000 of them
-    ``SetOf``, ``PyramidMatch``, ``ConvolutionalPatches`` members; patches
-    ``SpatialPyramid``                                    cells of the image
-    ``k1 + k2``                                           the parts of each term; a term without parts is one
-    ``c * k``, ``on``, ``warped``, ``scaled_by``,         those of ``k``. Normalised, the values are divided by the
-    ``normalized``, ``centered``                          norm of the row; centred, there is a constant beside them
-    ====================================================  ==========================================================
+    +-------------------------------------------------------+-------------------------------------------------------+
+    | kernel                                                | parts                                                 |
+    +=======================================================+=======================================================+
+    | ``Spectrum``, ``BlendedSpectrum``, ``BagOfWords``     | substrings, or words, at each position                |
+    +-------------------------------------------------------+-------------------------------------------------------+
+    | ``Mismatch``, ``GappyKmers``, ``WeightedDegree``      | windows, or substrings, at each position              |
+    +-------------------------------------------------------+-------------------------------------------------------+
+    | ``Subtree``                                           | complete subtrees                                     |
+    +-------------------------------------------------------+-------------------------------------------------------+
+    | ``SubsetTree``, ``PartialTree``                       | nodes, each with the fragments that begin there       |
+    +-------------------------------------------------------+-------------------------------------------------------+
+    | ``VertexHistogram``, ``WeisfeilerLehman``,            | nodes with what is so many steps around them; edges;  |
+    | ``Propagation``, ``EdgeHistogram``, ``ShortestPath``  | the ends of paths                                     |
+    +-------------------------------------------------------+-------------------------------------------------------+
+    | ``Graphlet``                                          | kinds of small graphs                                 |
+    +-------------------------------------------------------+-------------------------------------------------------+
+    | ``Linear``, ``Hamming``, ``HistogramIntersection``,   | columns                                               |
+    | ``AdditiveChiSquared``, ``NegativeDistance(2)``       |                                                       |
+    +-------------------------------------------------------+-------------------------------------------------------+
+    | ``Polynomial``, ``AllSubsets``, their products        | monomials, up to 10,000 of them                       |
+    +-------------------------------------------------------+-------------------------------------------------------+
+    | ``SetOf``, ``PyramidMatch``, ``ConvolutionalPatches`` | members; patches                                      |
+    +-------------------------------------------------------+-------------------------------------------------------+
+    | ``SpatialPyramid``                                    | cells of the image                                    |
+    +-------------------------------------------------------+-------------------------------------------------------+
+    | ``k1 + k2``                                           | the parts of each term; a term without parts is one   |
+    +-------------------------------------------------------+-------------------------------------------------------+
+    | ``c * k``, ``on``, ``warped``, ``scaled_by``,         | those of ``k``. Normalised, the values are divided by |
+    | ``normalized``, ``centered``                          | the norm of the row; centred, there is a constant     |
+    |                                                       | beside them                                           |
+    +-------------------------------------------------------+-------------------------------------------------------+
 
     For all other kernels a part is left out: its value is :math:`f(x)` less the value of the row without it, and
     ``method`` is ``"left out"``. Such values need not sum to anything. Without a symbol, node with its edges, subtree
