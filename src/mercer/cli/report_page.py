@@ -70,14 +70,14 @@ def of_fit(model: TableModel, job: Job, rows: np.ndarray, found: HeldOut, option
     material = Material(
         Subject.of(model),
         options.seed,
-        job.rows(job.test) if len(job.test) else None,
-        found.judged,
-        (job.rows(rows), job.target.values[rows]),
-        found.baselines,
-        found.far,
-        model.report_,
-        _steps(model.report_),
-        job.target.name,
+        X=job.rows(job.test) if len(job.test) else None,
+        judged=found.judged,
+        train=(job.rows(rows), job.target.values[rows]),
+        baselines=found.baselines,
+        far=found.far,
+        record=model.report_,
+        steps=_steps(model.report_),
+        target=job.target.name,
         place_of_fit=_places(job.locate, rows),
     )
     return compose(material).to_html()
@@ -122,7 +122,18 @@ def _of_rows(model: TableModel, options: ReportOptions) -> Report:
         judged = None if y is None else Judged.of(subject, X, y, "fit" if same else "new", table.locate)
         found = None if judged is None else baselines(subject, judged, X, None, seed)
         far = None if same else measured(subject, X, None, seed)
-        return compose(Material(subject, seed, X, judged, None, found, far, record, tuple(steps), record["target"]))
+        material = Material(
+            subject,
+            seed,
+            X=X,
+            judged=judged,
+            baselines=found,
+            far=far,
+            record=record,
+            steps=tuple(steps),
+            target=record["target"],
+        )
+        return compose(material)
 
 
 def target_values(table: Table, model: TableModel) -> Any:

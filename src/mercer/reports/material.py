@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from mercer._types import AnyArray
@@ -46,6 +46,7 @@ class Material:
 
     subject: Subject
     seed: int
+    _: KW_ONLY
     X: Any = None
     judged: Judged | None = None
     train: tuple[Any, AnyArray] | None = None
