@@ -48,6 +48,14 @@ def test_code_is_no_link() -> None:
     assert stage.relinked(text, "docs/start.md") == text
 
 
+def test_dates_in_tables_stay_whole() -> None:
+    table = "| 0001 | 2026-11-21 | on 2026-11-21 |"
+    assert (
+        stage.unbroken_dates(table)
+        == "| 0001 | 2026\N{NON-BREAKING HYPHEN}11\N{NON-BREAKING HYPHEN}21 | on 2026-11-21 |"
+    )
+
+
 def test_files_without_a_page_are_copied(tmp_path: Path) -> None:
     written = stage.stage(tmp_path)
     copied = {path.relative_to(tmp_path).as_posix() for path in written if "files" in path.parts}

@@ -27,6 +27,8 @@ exclude_patterns = ["files"]
 templates_path = [str(Path(__file__).parent / "templates")]
 # Blocks without a language are output and commands; ``>>>`` is recognised nevertheless.
 highlight_language = "default"
+# Options (--set) and strings ("rbf") in sentences stay as they are typed.
+smartquotes = False
 nitpicky = True
 # Only other projects: everything of Mercer must resolve.
 nitpick_ignore_regex = [("py:.*", r"(sklearn|scipy|numpy|pandas|matplotlib|networkx|dask|distributed|pyarrow)(\..+)?")]
@@ -54,6 +56,8 @@ sphinx_gallery_conf = {
     "reference_url": {"mercer": None},
     "inspect_global_variables": False,
     "abort_on_example_error": True,
+    # What is printed, and not the address of the last object.
+    "capture_repr": (),
     "plot_gallery": True,
     "download_all_examples": False,
     "show_memory": False,

@@ -31,6 +31,8 @@ ELSEWHERE = {
     "src/mercer/cli/app.py": "command_line.md",
 }
 _LINK = re.compile(r"(\]\(\s*)([^)\s#]+)(#[^)\s]*)?(\s*[^)]*\))")
+# In a cell of its own.
+_DATE = re.compile(r"(?<=\| )(\d{4})-(\d\d)-(\d\d)(?= \|)")
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.S | re.M)
 
 
@@ -79,6 +81,11 @@ def _inside_link(text: str, position: int) -> bool:
     return re.match(r"[^\[\]\n]*\]\(", text[position:]) is not None
 
 
+def unbroken_dates(text: str) -> str:
+    """Return text whose tables have dates that a narrow column does not break at a hyphen."""
+    return _DATE.sub("\\1\N{NON-BREAKING HYPHEN}\\2\N{NON-BREAKING HYPHEN}\\3", text)
+
+
 def pages_named(text: str, file: str) -> list[str]:
     """The pages of the site that an index links to, in order, without the suffix and without repetitions."""
     here = PurePosixPath(site_path(file)).parent
@@ -117,7 +124,7 @@ def stage(folder: Path) -> set[Path]:
     for file in [*sorted(path.relative_to(ROOT).as_posix() for path in DOCS.rglob("*.md")), *PROJECT]:
         text = (ROOT / file).read_text(encoding="utf-8")
         # The blank line that ends a doctest in front of a fence.
-        page = re.sub(r"\n\n```$", "\n```", relinked(text, file, copy), flags=re.M)
+        page = re.sub(r"\n\n```$", "\n```", unbroken_dates(relinked(text, file, copy)), flags=re.M)
         target = folder / site_path(file)
         write(target, with_contents(page, file) if target.name == "index.md" else page)
         written.add(target)
