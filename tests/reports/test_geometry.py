@@ -24,6 +24,14 @@ def test_values_and_eigenvalues_are_those_of_the_matrix() -> None:
     assert section.table("Kernel values").rows[1][1:] == pytest.approx((off.min(), np.median(off), off.max()))
 
 
+def test_a_kernel_with_many_length_scales_can_be_read() -> None:
+    scales = [1.23456789 + j for j in range(6)]
+    model = mercer.KernelRidge(kernel=mercer.kernels.RBF(scales)).fit(np.hstack([X, X, X]), X[:, 0])
+    section = mercer.report(model, np.hstack([X, X, X]), X[:, 0])["kernel"]
+    assert section.fact("kernel") == "RBF([1.235, 2.235, 3.235, ... of 6])"
+    assert section.fact("parameter length_scale").startswith("1.235, 2.235, 3.235")
+
+
 def test_classes_are_told_apart() -> None:
     model = mercer.SVC().fit(X, LABELS)
     table = mercer.report(model, X, LABELS)["kernel"].table("Kernel values")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import math
-import re
 import shlex
 import sys
 import time
@@ -21,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mercer.cli.certificate_lines import certificate_lines, distance_lines
-from mercer.data.words import counted, printable, short_numbers
+from mercer.data.words import counted, printable, short_expression, short_numbers
 from mercer.engine.memory import describe
 from mercer.engine.progress import Progress as Work
 from mercer.engine.progress import watched
@@ -167,7 +166,7 @@ class Printer:
         # The parameters that decide most are shown: how strong the penalty is, and the kernel.
         parameters = report["parameters"]
         penalties = [f", {name}={parameters[name]}" for name in ("C", "alpha") if name in parameters]
-        kernel = re.sub(r"\[([^]]+)\]", _shortened, short_numbers(report["kernel"]))
+        kernel = short_expression(report["kernel"])
         facts = [("model", f"{report['model']}{''.join(penalties)}, kernel {kernel}")]
         if report["model_why"]:
             facts.append(("because", f"it is {report['model_why']}"))
@@ -315,16 +314,6 @@ def _first(values: Mapping[str, Any], most: int = 8) -> list[tuple[str, Any]]:
 def _gaps(name: str, count: int, report: Mapping[str, Any]) -> str:
     what = "value" if report["normalize"] == "model" else "category"
     return f"{name}: {counted(count, 'row')}, a {what} of its own"
-
-
-def _shortened(entries: re.Match[str]) -> str:
-    """A list with many entries as its first three and their number.
-
-    >>> re.sub(r"\\[([^]]+)\\]", _shortened, "RBF([1, 2, 3, 4, 5])")
-    'RBF([1, 2, 3, ... of 5])'
-    """
-    parts = entries[1].split(", ")
-    return entries[0] if len(parts) <= 4 else f"[{', '.join(parts[:3])}, ... of {len(parts)}]"
 
 
 def _fitted_on(report: Mapping[str, Any]) -> str:

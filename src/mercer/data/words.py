@@ -17,6 +17,7 @@ _LONGEST = 60
 _OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 # Names in quotes, and numbers with at least three decimals.
 _LONG_NUMBERS = re.compile(r"""'[^']*'|"[^"]*"|\d+\.\d{3,}(?:e[+-]?\d+)?""")
+_LISTS = re.compile(r"\[([^]]+)\]")
 # Numbers from 10 to this power on are written with an exponent.
 _MOST_DIGITS = 7
 IMPUTE = ("mean", "median", "most_frequent")
@@ -73,6 +74,20 @@ def short_numbers(text: str) -> str:
     "RBF(1e-05).on(['x 0.12345']) + Constant(1235.0)"
     """
     return _LONG_NUMBERS.sub(lambda part: part[0] if part[0][0] in "'\"" else str(float(f"{float(part[0]):.4g}")), text)
+
+
+def short_expression(text: str) -> str:
+    """Return a kernel or another expression with short numbers, and of long lists the first three and their number.
+
+    >>> short_expression("RBF([1.0, 2.0, 3.123456, 4.0, 5.0])")
+    'RBF([1.0, 2.0, 3.123, ... of 5])'
+    """
+    return _LISTS.sub(_first_three, short_numbers(text))
+
+
+def _first_three(entries: re.Match[str]) -> str:
+    parts = entries[1].split(", ")
+    return entries[0] if len(parts) <= 4 else f"[{', '.join(parts[:3])}, ... of {len(parts)}]"
 
 
 def shown(value: object) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from mercer._errors import MercerError
 from mercer._types import AnyArray, Matrix
+from mercer.data.words import short_expression
 from mercer.kernels import Kernel
 from mercer.plotting.drawing import shown_rows
 from mercer.plotting.gram import GramDisplay
@@ -27,7 +28,9 @@ def geometry(material: Material) -> Section | None:
     kernel = subject.kernel
     if kernel is None and not subject.is_precomputed:
         return None
-    facts: list[tuple[str, Any]] = [("kernel", "a matrix that was given" if kernel is None else repr(kernel))]
+    facts: list[tuple[str, Any]] = [
+        ("kernel", "a matrix that was given" if kernel is None else short_expression(repr(kernel)))
+    ]
     if isinstance(kernel, Kernel):
         facts.append(("definiteness", kernel.definiteness))
         facts += [(f"parameter {name}", _short(value)) for name, value in _parameters(kernel)]
