@@ -139,6 +139,7 @@ def test_numbers_are_explained_in_their_unit(capsys: Any) -> None:
         (["--row", "1", "--by", "columns"], "--by must be parts or rows"),
         (["--row", "1", "--class", "ham"], "the classes are"),
         (["--row", "1", "--class", "spam,ham"], "or a pair such as mail,spam"),
+        (["--row", "1", "--class", "spam,spam"], "or a pair such as mail,spam"),
         (["--row", "1", "--out", "parts.txt"], "contributions are written as .csv"),
         (["--row", "1", "--out", "sms.csv"], "would be overwritten"),
         (["--row", "1", "--out", "missing/parts.csv"], "does not exist"),

@@ -15,6 +15,7 @@ from mercer.cli import fit as fit_module
 from mercer.cli import main
 from mercer.cli import predict as predict_module
 from mercer.cli.files import write_atomically
+from mercer.cli.outcome import in_options
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +41,7 @@ def fails(capsys, arguments, *words):
     message = refusal(captured.err)
     for word in words:
         assert word in message
+    return message
 
 
 def table(rows, header="x,y"):
@@ -146,16 +148,51 @@ def test_output_is_checked_before_the_data_are_read(capsys, monkeypatch):
         (["fit", "sample:irs"], ["no sample 'irs'", "Did you mean iris"]),
         (["fitt", "sample:iris"], ["No such command", "fitt"]),
         (["fit"], ["Missing argument"]),
+        (["fit", "-", "-t", "y"], ["standard input, which mercer predict and mercer evaluate alone can read"]),
+        (["fit", "sample:iris", "-o", "a", "--report", "./b/../a"], ["--report b/../a is also the model file"]),
+        (["tune", "sample:iris", "-o", "a", "--log", "b/../a"], ["--log b/../a is also the model file"]),
+        (["tune", "sample:iris", "--log", "r", "--report", "r"], ["--log r is also that of --report"]),
         (["predict", "missing.mercer", "sample:iris"], ["missing.mercer"]),
         (["inspect", "missing.mercer"], ["missing.mercer"]),
     ],
 )
-def test_what_is_not_there(capsys, arguments, words):
+def test_what_is_not_there(capsys, tmp_path, arguments, words):
+    (tmp_path / "b").mkdir()
     fails(capsys, arguments, *words)
 
 
 def test_file_that_is_no_model(capsys):
-    fails(capsys, ["inspect", table(GOOD)], "not a model file")
+    fails(capsys, ["inspect", table(GOOD)], "not a model file", "Pass a file that mercer fit has written.")
+
+
+def test_a_lack_of_memory_is_told_in_options():
+    told = (
+        "the matrix would take 1.2 MiB. Raise the budget with mercer.config(memory=...), or fit on fewer rows. Or pass "
+        'approximation="nystroem" and n_landmarks=100 with a number for alpha (859.4 KiB and 40,000 kernel values a '
+        'pass; 859.4 KiB with X in mercer.Blocks, which need not fit into memory either) or solver="cg" (1 KiB). '
+        "mercer.estimate(model, X) tells the seconds of a model with these parameters, and fits nothing."
+    )
+    assert in_options(told) == (
+        "the matrix would take 1.2 MiB. Raise the budget with --memory, or fit on fewer rows. Or pass --approximation "
+        "nystroem --landmarks 100 --set alpha=NUMBER (859.4 KiB and 40,000 kernel values a pass) or --set solver=cg "
+        "(1 KiB). With --dry-run the command tells the seconds of a fit, and fits nothing."
+    )
+
+
+def test_a_fit_that_lacks_memory_speaks_of_options_alone(capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(700, 3)), columns=list("abc"))
+    frame.assign(y=np.where(frame["a"] > 0, "p", "q")).to_csv("t.csv", index=False)
+    message = fails(capsys, ["fit", "t.csv", "-t", "y", "--model", "svc", "--set", "C=1", "--memory", "2MB"])
+    assert "--approximation nystroem --landmarks" in message and "--dry-run" in message
+    assert not any(word in message for word in ("mercer.", "n_landmarks", "approximation="))
+
+
+def test_hidden_files_are_not_offered(capsys, tmp_path):
+    (tmp_path / ".secret.csv").write_text("x")
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n")
+    message = fails(capsys, ["fit", "no*.csv", "-t", "y", "--approximation", "nystroem"], "The folder holds 'a.csv'")
+    assert "secret" not in message
 
 
 def test_model_file_of_something_else(capsys):

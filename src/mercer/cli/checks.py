@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -59,10 +60,7 @@ def check_fit(options: FitOptions) -> None:
     check_output(out, [options.data])
     if options.report is not None:
         check_output(options.report, [options.data], "--report")
-        if options.report.absolute() == out.absolute():
-            raise ParameterError(
-                f"--report {options.report} is also the model file; choose another name for one of them."
-            )
+    _check_distinct({"--report": options.report, "--log": options.log, "--checkpoint": options.checkpoint}, out)
     if options.model is not None and options.model not in MODELS:
         matches = closest_names(options.model, MODELS, 1)
         offer = f"did you mean {matches[0]}? " if matches else ""
@@ -86,6 +84,16 @@ def check_fit(options: FitOptions) -> None:
     if options.approximation is None:
         _check_single(options.data)
         check_source(options.data)
+
+
+def _check_distinct(written: Mapping[str, Path | None], model: Path) -> None:
+    """Raise if two files that are written are one; the same file may have several names."""
+    seen = {os.path.realpath(model): "the model file"}
+    for option, path in written.items():
+        if path is not None:
+            what = seen.setdefault(os.path.realpath(path), f"that of {option}")
+            if what != f"that of {option}":
+                raise ParameterError(f"{option} {path} is also {what}; choose another name for one of them.")
 
 
 def _check_approximation(options: FitOptions) -> None:

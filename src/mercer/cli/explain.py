@@ -96,7 +96,7 @@ def output_of(label: str | None, model: TableModel, file: Path) -> Any:
     # A label may hold a comma itself.
     for one in known:
         other = label.removeprefix(f"{one},")
-        if other != label and other in known:
+        if other not in (label, one) and other in known:
             return known[one], known[other]
     pair = ",".join([*known][:2])
     raise ParameterError(f"--class {label}: the classes are {listing(known)}; name one, or a pair such as {pair}.")

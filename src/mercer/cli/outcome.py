@@ -56,6 +56,12 @@ _OPTIONS = {
         "Fit again with a model of one kernel (--model svc, logistic, svr, ridge or gp), or see which columns matter "
         "with mercer plot --what relevance."
     ),
+    " with a number for alpha": " --set alpha=NUMBER",
+    'solver="cg"': "--set solver=cg",
+    "mercer.estimate(model, X) tells the seconds of a model with these parameters, and fits nothing.": (
+        "With --dry-run the command tells the seconds of a fit, and fits nothing."
+    ),
+    "Pass a file that save() has written.": "Pass a file that mercer fit has written.",
     "Try other kernels (kernels=[...])": "Try other kernels (--kernel)",
     "Pass kernels=[...] to choose among several": "Pass --kernel several times to choose among several",
     "KernelSearchCV was interrupted": "the search was interrupted",
@@ -66,6 +72,9 @@ _OPTIONS = {
 _LONGEST = 1500
 _ROLE = re.compile(r"""roles=\{['"]?(.*?)['"]?: "(\w+)"\}""")
 
+# What fits of large tables need, with what does so when rows stay in files, as those of the option do.
+_LANDMARKS = re.compile(r'approximation="nystroem"(?: and n_landmarks=(\d+))?')
+_BLOCKS = re.compile(r"; [^;()]* with X in mercer\.Blocks, which need not fit into memory either")
 # Columns to drop in a call that a message shows.
 _DROP = re.compile(r"drop=\[('[^']*'(?:, '[^']*')*)\]")
 # The classes in a call that a message shows.
@@ -173,6 +182,8 @@ def in_options(message: str) -> str:
     """Return a message with what is written otherwise on the command line than in Python."""
     for python, option in _OPTIONS.items():
         message = message.replace(python, option)
+    message = _BLOCKS.sub("", message)
+    message = _LANDMARKS.sub(lambda m: "--approximation nystroem" + (f" --landmarks {m[1]}" if m[1] else ""), message)
     message = _ORDER.sub(r'--set "\1"', message)
     message = _DROP.sub(
         lambda match: " ".join(f"--drop {shlex.quote(name)}" for name in re.findall("'([^']*)'", match[1])), message

@@ -12,6 +12,9 @@ SAMPLE = "sample:"
 """What the name of a sample data set begins with where a file could stand."""
 
 
+_STANDARD = "-"
+
+
 def check_source(source: str | Path) -> None:
     """Raise unless there is such a sample, or a file or folder that can be read more than once.
 
@@ -24,6 +27,10 @@ def check_source(source: str | Path) -> None:
         find_sample(str(source).removeprefix(SAMPLE))
         return
     path = Path(source)
+    if str(source) == _STANDARD and not path.exists():
+        raise DataError(
+            "- stands for standard input, which mercer predict and mercer evaluate alone can read; save it to a file."
+        )
     if path.is_dir():
         return
     if not path.exists():

@@ -112,7 +112,9 @@ def _found(source: Any, suffixes: tuple[str, ...]) -> list[Path]:
 def _neighbours(path: Path) -> str:
     """What there is in the folder instead, in words."""
     names = sorted(file.name for file in path.parent.iterdir()) if path.parent.is_dir() else []
-    return f" {path.parent} holds {listing(names, 5)}." if names else ""
+    visible = [name for name in names if not name.startswith(".")]
+    where = "The folder" if path.parent == Path() else str(path.parent)
+    return f" {where} holds {listing(visible, 5)}." if visible else ""
 
 
 def _is_visible(file: Path, folder: Path) -> bool:
