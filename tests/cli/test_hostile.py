@@ -125,3 +125,48 @@ def test_the_command_in_a_model_file_is_escaped_on_a_terminal(capsys, monkeypatc
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     code, out, _ = run(capsys, "inspect", "t.mercer", "--command")
     assert code == 0 and "\\x1b[2J" in out
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "entry"),
+    [
+        (("rows", "held_out"), "x", "held_out"),
+        (("rows", "fitted"), 0, "rows"),
+        (("seed",), -1, "seed"),
+        (("normalize",), "y", "normalize"),
+        (("task",), "ranking", "task"),
+        (("left_out",), {"x": 1}, "left_out"),
+        (("roles",), {"x": None}, "left_out"),
+        (("versions",), [], "versions"),
+        (("command",), ["mercer"], "command"),
+        (("data_sha256",), 1, "data_sha256"),
+    ],
+)
+def test_reports_in_model_files_that_no_fit_wrote(capsys, fitted, place, value, entry):
+    model = mercer.load(fitted)
+    part = model.report_
+    for name in place[:-1]:
+        part = part[name]
+        part.pop("all")
+    part[place[-1]] = value
+    mercer.save(model, "forged.mercer")
+    words = f"forged.mercer: the {entry} of its report do not have the form"
+    assert words in fails(capsys, "inspect", "forged.mercer")
+    assert words in fails(capsys, "report", "forged.mercer")
+
+
+@pytest.mark.parametrize("name", ["impute", "chosen", "certificate", "support_vectors", "process_peak_bytes"])
+def test_values_that_may_be_none_may_be_absent(capsys, fitted, name):
+    model = mercer.load(fitted)
+    del model.report_[name]
+    mercer.save(model, "old.mercer")
+    assert run(capsys, "inspect", "old.mercer")[0] == 0
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "t.mercer"
+    data = path.with_suffix(".csv")
+    pd.DataFrame({"x": range(20), "y": [0, 1] * 10}).to_csv(data, index=False)
+    assert main(["fit", str(data), "-t", "y", "--model", "svc", "--set", "C=1", "-o", str(path), "-q"]) == 0
+    return path

@@ -181,9 +181,10 @@ def test_a_lack_of_memory_is_told_in_options():
 
 def test_a_fit_that_lacks_memory_speaks_of_options_alone(capsys):
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(700, 3)), columns=list("abc"))
+    frame = pd.DataFrame(rng.normal(size=(400, 3)), columns=list("abc"))
     frame.assign(y=np.where(frame["a"] > 0, "p", "q")).to_csv("t.csv", index=False)
-    message = fails(capsys, ["fit", "t.csv", "-t", "y", "--model", "svc", "--set", "C=1", "--memory", "2MB"])
+    # Enough for landmarks, and not for the matrix.
+    message = fails(capsys, ["fit", "t.csv", "-t", "y", "--model", "svc", "--set", "C=1", "--memory", "1200KB"])
     assert "--approximation nystroem --landmarks" in message and "--dry-run" in message
     assert not any(word in message for word in ("mercer.", "n_landmarks", "approximation="))
 

@@ -167,6 +167,21 @@ def test_quantities_written_as_text_are_no_categories(values, what):
         TableEncoder().check(pd.DataFrame({"a": values}))
 
 
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            ["2020-01-31", "2020-02-30", "2020-02-31"],
+            r"row 2, column 'a': '2020-02-30' is not a date .* \(2 of 3 rows\)",
+        ),
+        (["2020-01-31", "2020-02-28", 7.5], r"row 3, column 'a': '7.5' is not a date such as .* \(1 of 3 rows\)"),
+    ],
+)
+def test_the_entry_that_is_no_date_is_named(values, words):
+    with pytest.raises(DataError, match=words):
+        TableEncoder().check(pd.DataFrame({"a": values}))
+
+
 @pytest.mark.parametrize("values", [["18-25", "26-35"], ["1.2.3", "1.2.4"], ["A1", "10 km"], ["1,2,3", "4,5"]])
 def test_text_with_digits_is_a_category(values):
     assert TableEncoder().check(pd.DataFrame({"a": values})).kinds == {"a": "category"}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
 from mercer._errors import ModelFileError
+from mercer.data.words import NORMALIZE, TASKS
 from mercer.persistence.look import look
 
 _NUMBER = (int, float)
@@ -16,9 +18,14 @@ _SHAPE: dict[str, Any] = {
     "certificate_text": str, "support_vectors": (int, type(None)), "scores": dict, "peak_bytes": _NUMBER,
     "process_peak_bytes": (int, type(None)), "refitted": bool, "missing": dict,
     "model_why": str, "relevance": dict, "search": (dict, type(None)),
-    "calibration": str, "reading": {"numbers": dict, "dates": dict},
+    "calibration": str, "versions": dict, "reading": {"numbers": dict, "dates": dict},
     "rows": {"all": int, "fitted": int, "held_out": int},
     "seconds": {"fit": _NUMBER, "all": _NUMBER},
+}  # fmt: skip
+# What older versions did not write.
+_ABSENT: dict[str, Any] = {
+    "missing": {}, "relevance": {}, "model_why": "", "calibration": "", "search": None, "versions": {},
+    "reading": {"numbers": {}, "dates": {}},
 }  # fmt: skip
 _CERTIFICATE = {
     "status": str, "primal": _NUMBER, "dual": _NUMBER, "gap": _NUMBER, "relative_gap": _NUMBER,
@@ -69,14 +76,16 @@ def check_report(report: dict[str, Any], path: Path) -> None:
     ModelFileError
         If a value is missing or invalid; the message names the entry.
     """
-    if isinstance(report.get("rows"), dict):
+    rows = report.get("rows")
+    if isinstance(rows, dict) and "all" not in rows:
+        _check(rows, {"fitted": int, "held_out": int}, path)
         # Before there was a fit on all rows, the two parts were all that there was.
-        report["rows"].setdefault("all", report["rows"].get("fitted", 0) + report["rows"].get("held_out", 0))
+        rows["all"] = rows["fitted"] + rows["held_out"]
     report.setdefault("refitted", False)
-    for name, absent in (("missing", {}), ("relevance", {}), ("model_why", ""), ("calibration", ""), ("search", None)):
-        report.setdefault(name, absent)
-    report.setdefault("reading", {"numbers": {}, "dates": {}})
+    for name, absent in _ABSENT.items():
+        report.setdefault(name, copy.deepcopy(absent))
     _check(report, _SHAPE, path)
+    _check_words(report, path)
     _check_reading(report["reading"], path)
     for name, kind in (("missing", int), ("relevance", _NUMBER)):
         if not all(isinstance(value, kind) for value in report[name].values()):
@@ -91,6 +100,24 @@ def check_report(report: dict[str, Any], path: Path) -> None:
                 raise ModelFileError(_strange(path, "search"))
             _check(row, _CANDIDATE, path)
     _check_scores(report["scores"], path)
+
+
+def _check_words(report: dict[str, Any], path: Path) -> None:
+    """Words are those that are known, names have words, and numbers are in their ranges."""
+    texts = [*report["left_out"].values(), *report["roles"].values(), *report["versions"].values()]
+    ranges = {
+        "task": report["task"] in TASKS,
+        "normalize": report["normalize"] in (*NORMALIZE, "model", "ranks"),
+        "left_out": all(isinstance(text, str) for text in texts),
+        "seed": 0 <= report["seed"] < 2**32,
+        "rows": min(report["rows"].values()) >= 0 and report["rows"]["fitted"] > 0,
+        "command": isinstance(report.get("command", ""), str),
+        "data_sha256": isinstance(report.get("data_sha256"), (str, type(None))),
+        "every": isinstance(report.get("every"), (int, type(None))),
+    }
+    for name, is_in_range in ranges.items():
+        if not is_in_range:
+            raise ModelFileError(_strange(path, name))
 
 
 def _check_reading(reading: dict[str, dict[str, Any]], path: Path) -> None:
@@ -112,7 +139,8 @@ def _check_scores(scores: Any, path: Path) -> None:
 
 def _check(values: dict[str, Any], shape: dict[str, Any], path: Path) -> None:
     for name, kind in shape.items():
-        value = values.get(name)
+        # What may be None may also be absent.
+        value = values.setdefault(name, None)
         if not isinstance(value, dict if isinstance(kind, dict) else kind):
             raise ModelFileError(_strange(path, name))
         if isinstance(kind, dict):

@@ -208,6 +208,15 @@ def dates(column: Column) -> tuple[Vector, Missing]:
     return values, missing
 
 
+def is_date(text: str) -> bool:
+    """Whether a text is a date in the form of ISO 8601.
+
+    >>> is_date("2026-02-28 08:30"), is_date("2026-02-30")
+    (True, False)
+    """
+    return _dates([text]) is not None
+
+
 def _dates(known: Sequence[Any] | np.ndarray) -> Vector | None:
     """Dates in seconds since 1970, if all entries are dates or text in the form of ISO 8601."""
     plausible = all(hasattr(entry, "isoformat") or (isinstance(entry, str) and entry[4:5] == "-") for entry in known)

@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer._errors import DataError, MercerWarning, SchemaError, warn_user
 from mercer._optional import optional
+from mercer.data.column_entries import is_date
 from mercer.data.fitted import Fitted
 from mercer.data.roles import ROLES
 from mercer.data.statements import Count, Each, Maybe, Texts, Word
@@ -32,7 +33,7 @@ _NO_CATEGORIES = {
 _NOTATION = {
     "numbers in another notation": "Read them with --parse-numbers, write them with digits and a decimal point alone, "
     "as in 1234.5",
-    "dates": "Write dates as in 2026-01-31 for the model auto, turn them into numbers for other models",
+    "dates": "Write dates as in 2026-01-31, or turn them into numbers",
 }
 DATE = re.compile(r"\s*\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?\s*")
 """A date that the model auto reads: year, month and day, and what may follow."""
@@ -346,6 +347,16 @@ def _number_or_category(column: Any, name: str, source: str, locate: Locate) -> 
         if text.size and written.str.fullmatch(pattern).all():
             place = f"{source}, {locate(int(text[0]))}, column {shown(name)}"
             if what == "dates" and written.str.fullmatch(DATE).all():
+                others = set(np.flatnonzero(present).tolist()) - set(text.tolist())
+                strange = sorted(
+                    others | {row for row, entry in zip(text.tolist(), written, strict=True) if not is_date(entry)}
+                )
+                if strange:
+                    raise DataError(
+                        f"{source}, {locate(strange[0])}, column {shown(name)}: {shown(column.iloc[strange[0]])} "
+                        f"is not a date such as 2026-01-31 or 2026-01-31 08:30 ({len(strange)} of {len(column)} rows). "
+                        "Correct it, or leave it empty."
+                    )
                 raise _dates(name, written.iloc[0], place)
             raise DataError(
                 f"{place}: the column holds {what} such as "
