@@ -7,6 +7,7 @@ import pytest
 
 import mercer
 from mercer._errors import DataError, ParameterError
+from mercer.engine.trace import Step, Trace
 from mercer.plotting import ConvergenceDisplay
 
 X = np.random.default_rng(0).normal(size=(80, 2))
@@ -25,6 +26,15 @@ def test_objectives_meet_and_the_gap_is_between_them() -> None:
     seconds = ConvergenceDisplay.from_estimator(model).plot(x="seconds")
     np.testing.assert_array_equal(seconds.lines_["dual"].get_xdata(), frame["seconds"])
     assert seconds.ax_.get_xlabel() == "seconds"
+
+
+def test_steps_are_whole_numbers() -> None:
+    trace = Trace(
+        [Step("steps of k-means", 0, number, 0.1 * number, {"inertia": 1.0 / number}) for number in (2, 3, 4)]
+    )
+    display = ConvergenceDisplay.from_trace(trace).plot()
+    assert display.ax_.get_xlabel() == "steps of k-means"
+    assert all(tick == int(tick) for tick in display.ax_.get_xticks())
 
 
 def test_one_of_several_problems_is_shown() -> None:

@@ -24,6 +24,8 @@ def test_length_scales_with_names() -> None:
     assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["noise", "age", "size"]
     np.testing.assert_allclose(display.points_.get_offsets()[:, 0], [0.02, 0.5, 1.0])
     assert display.ax_.get_xlabel() == "1 / length scale" and display.deviations_ is None
+    # Half the height of a point is more than nothing.
+    assert display.ax_.get_ylim() == (-0.6, 2.6)
 
 
 def test_permutations_have_deviations_and_few_features_can_be_shown() -> None:

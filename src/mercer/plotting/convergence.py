@@ -194,6 +194,8 @@ class ConvergenceDisplay:
             self.gap_ = self.ax_.fill_between(at, low, high, color=COLOURS[0], alpha=0.12, linewidth=0)
         if at.min() > 0 and at.max() > _WIDE * at.min():
             self.ax_.set_xscale("log")
+        elif x == "iteration":
+            self.ax_.xaxis.get_major_locator().set_params(integer=True)
         self.ax_.set_xlabel(self.work if x == "iteration" else "seconds")
         title = "" if self.problems == 1 else f"problem {self.problem + 1} of {self.problems}"
         legend(self.ax_, list(self.lines_.values()), title)

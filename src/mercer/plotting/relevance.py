@@ -178,7 +178,8 @@ class RelevanceDisplay:
         self.points_ = self.ax_.scatter(values, places, s=36, color=COLOURS[0], edgecolors=INK, zorder=3)
         self.ax_.axvline(0.0, color=INK, linewidth=0.8)
         name_ticks(self.ax_.yaxis, places, [self.names[j] for j in shown])
-        self.ax_.set(xlabel=self.meaning, ylabel="feature")
+        # Points of the first and the last feature are not cut at the frame.
+        self.ax_.set(xlabel=self.meaning, ylabel="feature", ylim=(-0.6, len(shown) - 0.4))
         if len(shown) < len(self.values):
             self.ax_.set_title(f"{len(shown)} of {len(self.values)} features shown", fontsize="small")
         return self

@@ -104,7 +104,7 @@ class Descent:
         self.steps += 1
         self.settled = shift <= self._rules.shift
         self._progress.advance()
-        record("k-means", self.steps, {"inertia": value})
+        record("steps of k-means", self.steps, {"inertia": value})
         return True
 
     def _filled(self, assignment: Assignment) -> Assignment:

@@ -281,7 +281,7 @@ class _Run:
         with np.errstate(over="ignore", invalid="ignore"):
             while search.advance() and self.steps < self.solver.max_iter - 1:
                 error = size * lengths(search.residual)
-                record("conjugate gradients", self.steps, {"residual": float((error / length).max())})
+                record("steps of conjugate gradients", self.steps, {"residual": float((error / length).max())})
                 if (error <= goal).all() or not np.isfinite(error).all():
                     break
         return size * search.x

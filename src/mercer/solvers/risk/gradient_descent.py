@@ -294,7 +294,7 @@ class _Iterates:
                 predictions += self.step * (watched @ gradient)
             self._check(self._loss(self.left))
             progress.advance()
-            record("gradient descent", len(self.losses) - 1, {"primal": self.losses[-1]})
+            record("steps of gradient descent", len(self.losses) - 1, {"primal": self.losses[-1]})
         if held_out is not None:
             self.beta = best
         return status
