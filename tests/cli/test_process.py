@@ -272,6 +272,23 @@ def test_an_interrupt_that_a_library_swallows_is_still_one(capsys):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_an_interrupt_that_a_library_swallows_ends_a_command_that_goes_on(capsys):
+    class Swallows:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    def command() -> int:
+        Swallows()
+        end = time.monotonic() + 10.0
+        while time.monotonic() < end:
+            time.sleep(0.01)
+        return 0
+
+    assert ending(command) == 130
+    assert capsys.readouterr().err == "mercer: interrupted; no file was written\n"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_the_shell_completes_commands():
     words = {"_MERCER_COMPLETE": "complete_bash", "COMP_WORDS": "mercer pl", "COMP_CWORD": "1"}
     code = "import sys; from mercer.cli import main; sys.exit(main([]))"

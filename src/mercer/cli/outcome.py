@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import functools
 import io
 import os
@@ -23,6 +24,8 @@ from mercer.data.words import printable
 
 OK, OUR_FAULT, USER_FAULT, INTERRUPTED = 0, 1, 2, 130
 
+# Seconds after which a swallowed Ctrl-C is sent again.
+_AGAIN = 0.1
 _STOPPED = "interrupted; no file was written"
 
 _OPTIONS = {
@@ -134,6 +137,7 @@ class _Interrupt:
 
     def __init__(self) -> None:
         self.seen = False
+        self._again: threading.Timer | None = None
 
     def __enter__(self) -> _Interrupt:
         self._handler, self._hook = signal.getsignal(signal.SIGINT), sys.unraisablehook
@@ -147,6 +151,8 @@ class _Interrupt:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._again is not None:
+            self._again.cancel()
         if self._ours:
             signal.signal(signal.SIGINT, self._handler)
             sys.unraisablehook = self._hook
@@ -158,6 +164,11 @@ class _Interrupt:
     def _dropped(self, what: Any) -> None:
         if not (self.seen and what.exc_type is KeyboardInterrupt):
             self._hook(what)
+            return
+        # The command goes on as if nothing had been said, perhaps to its end: once more, when the callback is over.
+        self._again = threading.Timer(_AGAIN, _thread.interrupt_main)
+        self._again.daemon = True
+        self._again.start()
 
 
 def _explained(error: Exception) -> tuple[str, int]:
