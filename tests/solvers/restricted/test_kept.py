@@ -6,7 +6,6 @@ import gc
 import pickle
 import sys
 from contextlib import ExitStack
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from mercer.engine import memory
 from mercer.gram import Gram
 from mercer.kernels import RBF
 from mercer.solvers.restricted.kept import KeptRows
-from mercer.solvers.restricted.partitions import Cluster, PartitionedRows
+from mercer.solvers.restricted.partitions import Cluster, Groups, PartitionedRows
 from mercer.solvers.restricted.passes import Part, StoredRows, in_single
 
 RNG = np.random.default_rng(0)
@@ -73,7 +72,7 @@ def test_values_do_not_travel():
     np.testing.assert_allclose(other.single.sweep(V, visit, (2, 2))[0], expected, rtol=1e-5)
 
 
-def cluster(partitions, limit=1e9, near=lambda references: [[i] for i in range(len(references))]):
+def cluster(partitions, limit=1e9, near=lambda references: None):
     """Partitions in this process."""
     return Cluster(
         partitions,
@@ -110,16 +109,19 @@ def test_groups_have_one_task_each_and_the_same_sums():
     tasks = []
 
     def near(references):
-        return [[3, 0], [1], [4, 2]]
+        def each(function):
+            tasks.append(function)
+            return [function([references[i] for i in group]) for group in groups]
+
+        groups = [[3, 0], [1], [4, 2]]
+        return Groups(groups, each)
 
     together = cluster(np.split(X, 5), near=near)
-    merged = together.merge
-    together = replace(together, merge=lambda function, references: tasks.append(1) or merged(function, references))
     found = []
     for place in (cluster(np.split(X, 5)), together):
         with ExitStack() as stack:
             held = in_single(PartitionedRows((600, 20, 2), place, stored, stored(X).sample), stack)
             found.append(held.sweep(V, visit, (2, 2)))
-    assert len(tasks) == 3
+    assert len(tasks) == 1
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)

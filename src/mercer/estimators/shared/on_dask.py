@@ -20,7 +20,7 @@ from mercer.data.seeds import generator
 from mercer.engine.settings import current, inherited
 from mercer.estimators.shared.on_blocks import Stored, Targets, check_parts, count_of, named, rows_to_draw
 from mercer.estimators.shared.restricted import Restriction, restriction
-from mercer.solvers.restricted.partitions import Cluster, PartitionedRows
+from mercer.solvers.restricted.partitions import Cluster, Groups, PartitionedRows
 from mercer.solvers.restricted.passes import Part
 
 
@@ -191,13 +191,16 @@ def _cluster(partitions: Sequence[Any]) -> Cluster:
     return Cluster(keep(partitions), each, merge, values, keep, _memory_of_worker, _near)
 
 
-def _near(references: Sequence[Any]) -> list[list[int]]:
-    """Positions of references in as many groups for each worker as it has threads; of one each without workers."""
+def _near(references: Sequence[Any]) -> Groups | None:
+    """As many groups for each worker as it has threads, of what it has; None without workers."""
     client = None if "distributed" not in sys.modules else _client()
-    found = [] if client is None else optional("distributed", "rows in partitions").futures_of(list(references))
-    if client is None or len(found) != len(references):
-        return [[position] for position in range(len(references))]
-    optional("distributed", "rows in partitions").wait(found)
+    if client is None:
+        return None
+    distributed = optional("distributed", "rows in partitions")
+    found = distributed.futures_of(list(references))
+    if len(found) != len(references):
+        return None
+    distributed.wait(found)
     homes, threads = client.who_has(found), client.nthreads()
     groups: dict[tuple[str, int], list[int]] = {}
     seen: dict[str, int] = {}
@@ -205,7 +208,17 @@ def _near(references: Sequence[Any]) -> list[list[int]]:
         home = next(iter(homes.get(future.key, ())), "")
         number = seen[home] = seen.get(home, -1) + 1
         groups.setdefault((home, number % threads.get(home, 1)), []).append(position)
-    return list(groups.values())
+    positions = list(groups.values())
+
+    def each(function: Callable[[list[Any]], Any]) -> list[Any]:
+        # From the references each time, so that nothing is kept when these are gone. Without a graph there is less to
+        # send; where a worker has died, the scheduler computes its part again.
+        here = distributed.futures_of(list(references))
+        return list(
+            client.gather([client.submit(function, [here[i] for i in group], pure=False) for group in positions])
+        )
+
+    return Groups(positions, each)
 
 
 def _client() -> Any:

@@ -20,6 +20,22 @@ Sums = tuple[Matrix, Vector]
 
 
 @dataclass(frozen=True, eq=False)
+class Groups:
+    """Partitions that have one task together.
+
+    Parameters
+    ----------
+    positions : sequence of sequence of int
+        Of the partitions of each group.
+    each : callable
+        ``(function)`` gives ``function(list of values)`` of every group.
+    """
+
+    positions: Sequence[Sequence[int]]
+    each: Callable[[Callable[[list[Any]], Any]], list[Any]]
+
+
+@dataclass(frozen=True, eq=False)
 class Cluster:
     """How work gets to partitions.
 
@@ -38,9 +54,8 @@ class Cluster:
     limit : callable
         The memory of the process that calls it, in bytes; it is sent to the partitions.
     near : callable
-        From references to positions among them, in groups that one thread of one process serves; it waits for their
-        values.
-    groups : sequence of sequence of int, optional
+        From references, whose values it waits for, to groups of them that one thread of one process serves.
+    groups : Groups, optional
         Such groups of ``partitions``, if they are known.
     """
 
@@ -50,8 +65,8 @@ class Cluster:
     values: Callable[[Sequence[Any]], list[Any]]
     keep: Callable[[Sequence[Any]], list[Any]]
     limit: Callable[[], float]
-    near: Callable[[Sequence[Any]], list[list[int]]]
-    groups: Sequence[Sequence[int]] | None = None
+    near: Callable[[Sequence[Any]], Groups | None]
+    groups: Groups | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,12 +120,10 @@ class PartitionedRows:
             sums = [self.cluster.merge(_add, sums[start : start + _FAN]) for start in range(0, len(sums), _FAN)]
         return _add(self.cluster.values(sums))
 
-    def _by_groups(self, work: _Pass, groups: Sequence[Sequence[int]]) -> list[Sums]:
+    def _by_groups(self, work: _Pass, groups: Groups) -> list[Sums]:
         """The sums of each partition, by one task for each group: many short tasks keep the scheduler busy."""
-        partitions = self.cluster.partitions
-        tasks = [self.cluster.merge(partial(_sweep_all, work), [partitions[i] for i in group]) for group in groups]
-        found = [sums for several in self.cluster.values(tasks) for sums in several]
-        return [found[k] for k in np.argsort([i for group in groups for i in group])]
+        found = [sums for several in groups.each(partial(_sweep_all, work)) for sums in several]
+        return [found[k] for k in np.argsort([i for group in groups.positions for i in group])]
 
     def revised(
         self, V: Matrix, revise: Revise, visit: Visit, widths: tuple[int, int]
