@@ -153,3 +153,11 @@ def test_names_that_no_picture_can_hold_are_cut_and_escaped(tmp_path, monkeypatc
     assert main(["plot", "a.mercer", "a.parquet", "--what", what, "-o", "a.svg"]) == 0
     assert "note" not in capsys.readouterr().err
     ET.parse("a.svg")
+
+
+@pytest.mark.parametrize("rows", ["one row", "one class"])
+def test_margins_of_rows_of_one_class(folder, rows):
+    table = pd.read_csv("a.csv")
+    table = table[table["kind"] == "small"]
+    (table.iloc[:1] if rows == "one row" else table).to_csv("part.csv", index=False)
+    assert main(["plot", "svc.mercer", "part.csv", "--what", "margins", "-q"]) == 0

@@ -53,3 +53,10 @@ def test_pairs_of_three_classes_are_not_taken_for_these():
 def test_decision_values_that_are_no_numbers() -> None:
     with pytest.raises(DataError, match="decision values must be numbers"):
         MarginsDisplay.from_predictions([0, 1], ["a", "b"])
+
+
+def test_classes_that_do_not_occur_may_be_named() -> None:
+    display = MarginsDisplay.from_predictions(["b", "b"], [2.0, -0.5], classes=["a", "b"])
+    assert display.margins["rows"].tolist() == [2.0, -0.5]
+    display = MarginsDisplay.from_predictions(["c"], [[1.0, 4.0, 2.0]], classes=["a", "b", "c"])
+    assert display.margins["rows"].tolist() == [-2.0]

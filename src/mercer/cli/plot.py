@@ -126,7 +126,9 @@ def _boundary(drawn: _Drawn) -> Any:
 
 
 def _margins(drawn: _Drawn) -> Any:
-    return MarginsDisplay.from_predictions(drawn.targets("margins"), drawn.model.decision_function(drawn.X))
+    return MarginsDisplay.from_predictions(
+        drawn.targets("margins"), drawn.model.decision_function(drawn.X), classes=drawn.model.classes_
+    )
 
 
 def _ordinal(drawn: _Drawn) -> Any:

@@ -85,17 +85,19 @@ class MarginsDisplay:
         return cls(margins)
 
     @classmethod
-    def from_predictions(cls, y_true: Any, decision: Any, *, name: str = "rows") -> Self:
+    def from_predictions(cls, y_true: Any, decision: Any, *, name: str = "rows", classes: Any = None) -> Self:
         """Compute margins from decision values.
 
         Parameters
         ----------
         y_true : array-like of shape (n,)
-            Classes, of which all occur.
+            Classes of the rows.
         decision : array-like of shape (n,) or (n, k)
             Decision values: above 0 for the second of two classes, or one for each class, in the sorted order.
         name : str, default="rows"
             What the legend calls the rows.
+        classes : array-like of shape (k,), optional
+            All classes in sorted order, where not all of them occur among the rows. Default: those that occur.
 
         Returns
         -------
@@ -106,7 +108,8 @@ class MarginsDisplay:
         DataError
             If classes and values do not fit together.
         """
-        return cls({name: _margins(decision, y_true, np.unique(np.asarray(y_true)))})
+        known = np.unique(np.asarray(y_true)) if classes is None else np.asarray(classes)
+        return cls({name: _margins(decision, y_true, known)})
 
     @property
     def error_rates(self) -> dict[str, float]:
