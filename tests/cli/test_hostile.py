@@ -170,3 +170,16 @@ def fitted(tmp_path_factory):
     pd.DataFrame({"x": range(20), "y": [0, 1] * 10}).to_csv(data, index=False)
     assert main(["fit", str(data), "-t", "y", "--model", "svc", "--set", "C=1", "-o", str(path), "-q"]) == 0
     return path
+
+
+@pytest.mark.parametrize("half", ["\\ud800", "\\udfff\\ud800"])
+def test_graphs_with_half_a_character(capsys, half):
+    graph = '{"graph": {"label": "%s"}, "nodes": [{"id": 0, "label": "a"}], "edges": []}'
+    with open("g.json", "w", encoding="utf-8") as file:
+        file.write(f"[{graph % half}]")
+    assert "g.json cannot be read as JSON: 'utf-8' codec can't encode" in fails(capsys, "fit", "g.json", "-t", "label")
+    # Both halves are a character.
+    whole = ", ".join(graph % name for name in ["\\ud83d\\ude42", "b"] * 6)
+    with open("g.json", "w", encoding="utf-8") as file:
+        file.write(f"[{whole}]")
+    assert run(capsys, "fit", "g.json", "-t", "label", "--model", "svc", "--set", "C=1", "-q")[0] == 0

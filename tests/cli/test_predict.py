@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -155,6 +156,14 @@ def test_kept_columns_named_as_predictions_stay(capsys: Any, models: Path) -> No
     found = json.loads(out)
     assert code == 0 and found["predicted price"] == [2.5] * 5
     np.testing.assert_array_equal(found["predictions"], new)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text there")
+def test_files_whose_names_are_not_utf8(capsys: Any, models: Path) -> None:
+    name = os.fsdecode(b"may\xff.csv")
+    Path("may.csv").rename(name)
+    frame = predicted(capsys, models / "ridge.mercer", name, "june.csv")
+    assert frame["file"].tolist() == ["may?.csv"] * 40 + ["june.csv"] * 20
 
 
 def test_a_target_may_be_named_file(capsys: Any) -> None:

@@ -73,7 +73,8 @@ class _Part:
     """One of the files that are predicted for."""
 
     def __init__(self, name: str, path: str, options: UseOptions) -> None:
-        self.name = NAME if name == STANDARD else name
+        # A name in another encoding than UTF-8 is no text that a table can hold.
+        self.name = NAME if name == STANDARD else name.encode("utf-8", "replace").decode("utf-8")
         self.options = replace(options, data=path, others=[])
         self.is_one_of_several = len(options.files) > 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from mercer.data.series import Series
 from mercer.data.table import Table
 from mercer.data.words import listing, shown
 
+# Of a character beyond 16 bits.
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _USUAL = ("y", "target", "label", "labels", "class")
 _LABELS = ("labels.csv", "labels.tsv")
 
@@ -84,7 +87,11 @@ def read_graphs(path: Path) -> Table:
         If the file does not have this form; the message gives the number of the graph.
     """
     try:
-        items = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        items = json.loads(text)
+        if _HALF.search(text):
+            # JSON may escape half of a character, which no file can hold.
+            json.dumps(items, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError) as error:
         # A ValueError is what is not JSON or not UTF-8, and also a number of more digits than Python reads.
         raise DataError(f"{path} cannot be read as JSON: {error}.") from error
