@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,9 +42,9 @@ def read_columns(X: Any) -> Iterator[Column]:
     """
     if hasattr(X, "columns"):
         names = [str(name) for name in X.columns]
-        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-        if twice:
-            raise DataError(f"the table has several columns of the name {twice[0]!r}; give each its own name.")
+        twice = next((name for name, count in Counter(names).items() if count > 1), None)
+        if twice is not None:
+            raise DataError(f"the table has several columns of the name {twice!r}; give each its own name.")
         for name, key in zip(names, X.columns, strict=True):
             yield _checked(_of_frame(name, X[key]))
         return
