@@ -15,8 +15,9 @@ from mercer.engine.tiles import TILE, Fill, scratch, spans
 # Of a strip's values and its answers: what multiplies K^T, and numbers to add up.
 Visit = Callable[[slice, Matrix], tuple[Matrix, Vector]]
 
-# The entries of a strip: it is read again while it is in a cache.
-_ENTRIES = 2**19
+# The bytes of a strip: it is read again while it is in a cache, and evaluating fewer entries at once takes longer for
+# the calls than for the entries, while other threads wait.
+_BYTES = 2**22
 _LEAST_ROWS = 64
 # Each group of strips has its own sums; a fixed number keeps their order, and serves as many threads.
 _GROUPS = 64
@@ -71,16 +72,17 @@ def sweep(
     n, m = shape
     columns_of_U, numbers = widths
     V = np.ascontiguousarray(V, dtype=dtype)
-    strips = spans(n, max(_LEAST_ROWS, min(TILE, _ENTRIES // max(m, 1))))
+    entries_at_once = _BYTES // dtype.itemsize
+    strips = spans(n, max(_LEAST_ROWS, min(TILE, entries_at_once // max(m, 1))))
     groups = max(1, min(_GROUPS, len(strips), _PARTIAL_BYTES // (8 * max(m * columns_of_U, 1))))
     # U^T K takes 30 to 50 % less time than K^T U, which has rows of few entries.
     products, sums = np.zeros((groups, columns_of_U, m)), np.zeros((groups, numbers))
     progress = Progress(len(strips), "kernel pass")
     is_stored = isinstance(entries, np.ndarray)
-    blocks = [slice(0, m)] if is_stored else spans(m)
+    blocks = [slice(0, m)] if is_stored else spans(m, entries_at_once // _LEAST_ROWS)
 
     def strip(rows: slice, store: Array, values: Array, group: int) -> None:
-        """One strip, in blocks of columns that stay in the cache from their evaluation to their first product."""
+        """One strip, in blocks of columns where a strip of few rows is long."""
         values[...] = 0.0
         parts, start = [], 0
         for columns in blocks:
