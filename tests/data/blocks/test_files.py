@@ -37,7 +37,7 @@ def test_what_is_found(folder):
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("none.csv", r"none\.csv does not exist. .* holds '\.hidden\.csv'"),
+        ("none.csv", r"none\.csv does not exist. .* holds '\[x\]\.csv', '_left\.csv', '_log', 'a\.csv', .* and 2 more"),
         ("no/none.csv", r"none\.csv does not exist\.$"),
         ("*.txt.csv", r"no file matches '.*\*\.txt\.csv'"),
         (["a.csv", "a.csv"], r"a\.csv is named twice"),
