@@ -151,11 +151,11 @@ def test_kept_columns_named_as_predictions_stay(capsys: Any, models: Path) -> No
     frame = predicted(capsys, models / "ridge.mercer", "old.csv", "old.csv", "--keep", "all").iloc[:5]
     assert frame.columns.tolist() == ["file_", "id", "size", "town", *own, "predicted price_"]
     assert (frame["price"] == 1.5).all() and (frame["predicted price"] == 2.5).all() and (frame["file"] == "a").all()
-    np.testing.assert_array_equal(frame["predicted price_"], new)
+    np.testing.assert_allclose(frame["predicted price_"], new, rtol=1e-12)
     code, out, _ = run(capsys, "predict", models / "ridge.mercer", "old.csv", "--keep", "all", "--json")
     found = json.loads(out)
     assert code == 0 and found["predicted price"] == [2.5] * 5
-    np.testing.assert_array_equal(found["predictions"], new)
+    np.testing.assert_allclose(found["predictions"], new, rtol=1e-12)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are text there")

@@ -141,9 +141,17 @@ def _numbers(path: Path, kind: type) -> Any:
     if path.stat().st_size == 0:
         return np.empty((0, 1), dtype=kind)
     try:
-        return np.loadtxt(path, delimiter=",", dtype=kind, ndmin=2)
+        values: Any = np.loadtxt(path, delimiter=",", dtype=kind, ndmin=2)
     except (ValueError, OverflowError) as error:
         raise DataError(f"{path} must hold numbers separated by commas: {str(error).rstrip('.')}.") from error
+    # What NumPy before 2 makes of whole numbers that are too large.
+    wrapped = np.argwhere(values == np.iinfo(np.int64).min)
+    if kind is int and len(wrapped):
+        line, column = wrapped[0] + 1
+        raise DataError(
+            f"{path} must hold numbers of at most 18 digits, but there is a longer one in line {line}, column {column}."
+        )
+    return values
 
 
 def _as_labels(values: Any) -> list[Any]:
