@@ -9,25 +9,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import NumericalError
-from mercer._types import Array, Matrix, Vector
+from mercer._types import Matrix, Vector
 from mercer.engine import lapack, memory, threads
 from mercer.engine.tiles import scratch, spans
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.restricted.whitening import Whitening
 
-# Steps more than with a sample of 2 m rows were 14 to 50. At 20, times are equal where m^2 is the sum of the two terms:
-# a stored value is read in the time of 8 multiplications in products of matrices, an entry of a triangle in that of 65.
-_STEPS, _READS, _TRIANGLES = 20, 8, 65
-# Rows that one task assigns to landmarks.
-_STRIP = 256
+# Steps more than with a sample of 2 m rows were 2 to 50. At 20, times are equal where m^2 is the sum of the two terms:
+# a stored value is read in the time of 8 multiplications in products of matrices, an entry of a triangle in that of 65,
+# and a value that is computed from a row of few numbers takes the time of 25.
+_STEPS, _READS, _TRIANGLES, _EVALUATIONS = 20, 8, 65, 25
+# Rows that one task assigns to landmarks, and how many for each landmark are assigned at most.
+_STRIP, _ENOUGH = 256, 20
+# Other random numbers than those by which landmarks are drawn, with the same seed: a sample that contains the landmarks
+# is none of the rows around them.
+_STREAM = 1
 
 
-def are_cheaper(n: int, m: int) -> bool:
+def are_cheaper(n: int, m: int, width: float | None = None) -> bool:
     """Whether a sample of rows takes longer than the further steps that landmarks in its place cost.
 
+    Parameters
+    ----------
+    n, m : int
+        Rows and landmarks.
+    width : float, optional
+        How many numbers of a row a kernel value is computed from in each step; None if values are stored.
+
+    Examples
+    --------
     >>> are_cheaper(16_500, 5000), are_cheaper(100_000, 1000)
     (True, False)
+    >>> are_cheaper(100_000, 10_000, width=10), are_cheaper(100_000, 10_000, width=784)
+    (True, False)
     """
-    return m * m > _STEPS * (_READS * n + _TRIANGLES * m)
+    reads = _READS if width is None else _EVALUATIONS + width / 2
+    return m * m > _STEPS * (reads * n + _TRIANGLES * m)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +69,10 @@ class Clusters:
 
     Examples
     --------
+    >>> from mercer.gram.precomputed import PrecomputedGram
     >>> white = Whitening.of(np.eye(2))
-    >>> clusters = Clusters.of(np.array([[1.0, 0.2], [0.3, 0.9], [0.0, 1.0]]), np.ones(3), white)
+    >>> values = np.array([[1.0, 0.2], [0.3, 0.9], [0.0, 1.0]])
+    >>> clusters = Clusters.of(PrecomputedGram(values, symmetric=False), np.ones(3), white)
     >>> clusters.weights.tolist(), np.triu(clusters.factor(2.0)).round(3).diagonal().tolist()
     ([1.0, 2.0], [1.732, 2.0])
     """
@@ -62,19 +81,28 @@ class Clusters:
     weights: Vector
 
     @classmethod
-    def of(cls, K: Array, row_weights: Vector, white: Whitening, n_jobs: int | None = None) -> Clusters:
-        """Assign each row to a landmark.
+    def of(
+        cls, gram: GramMatrix, row_weights: Vector, white: Whitening, seed: int = 0, n_jobs: int | None = None
+    ) -> Clusters:
+        """Assign rows to landmarks: all of them, or a uniform sample of 20 for each landmark.
 
         Parameters
         ----------
-        K : ndarray of shape (n, m)
-            Kernel values of rows and landmarks.
+        gram : GramMatrix
+            Kernel values of n rows and m landmarks.
         row_weights : ndarray of shape (n,)
         white : Whitening
+        seed : int, default=0
+            Of the sample.
         n_jobs : int, optional
         """
-        nearest = _nearest(K, white.diagonal(), n_jobs)
-        return cls(white, np.bincount(nearest, weights=row_weights, minlength=K.shape[1]).astype(np.float64))
+        n, m = gram.shape
+        weights = row_weights
+        if n > _ENOUGH * m:
+            chosen = np.sort(np.random.RandomState([_STREAM, seed]).choice(n, _ENOUGH * m, replace=False))
+            gram, weights = gram.restrict(chosen), row_weights[chosen] * (n / (_ENOUGH * m))
+        nearest = _nearest(gram, white.diagonal(), n_jobs)
+        return cls(white, np.bincount(nearest, weights=weights, minlength=m).astype(np.float64))
 
     def factor(self, penalty: float) -> Matrix:
         """The Cholesky factor of ``L^T diag(c) L + penalty I``, (m, m), in the upper triangle.
@@ -109,16 +137,23 @@ class Clusters:
         return None if lapack.factor_cholesky(H) else H
 
 
-def _nearest(K: Array, diagonal: Vector, n_jobs: int | None) -> NDArray[np.intp]:
+def _nearest(gram: GramMatrix, diagonal: Vector, n_jobs: int | None) -> NDArray[np.intp]:
     """The landmark z with the largest ``2 k(x, z) - k(z, z)`` for each row x."""
-    n, m = K.shape
-    half = (0.5 * diagonal).astype(K.dtype)
+    n, m = gram.shape
+    dtype = np.dtype(gram.dtype)
+    stored = gram.stored_as(dtype)
+    half = (0.5 * diagonal).astype(dtype)
     found = np.empty(n, dtype=np.intp)
 
     def work(rows: slice) -> Callable[[], None]:
         def run() -> None:
-            with scratch((rows.stop - rows.start, m), K.dtype) as closeness, np.errstate(invalid="ignore"):
-                np.subtract(K[rows], half, out=closeness)
+            threads.checkpoint()
+            with scratch((rows.stop - rows.start, m), dtype) as closeness, np.errstate(over="ignore", invalid="ignore"):
+                if stored is None:
+                    gram.fill(rows, slice(0, m), closeness)
+                    closeness -= half
+                else:
+                    np.subtract(stored[rows], half, out=closeness)
                 np.argmax(closeness, axis=1, out=found[rows])
 
         return run

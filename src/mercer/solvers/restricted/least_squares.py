@@ -15,6 +15,7 @@ from mercer.engine import memory
 from mercer.engine.progress import Progress
 from mercer.engine.settings import current
 from mercer.engine.trace import record
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients
 from mercer.solvers.restricted import clusters, precondition
 from mercer.solvers.restricted.passes import Part, Passes, StoredRows, Visit, in_single
@@ -216,9 +217,9 @@ class RestrictedCG:
             return self._refine(problem, inverse, answer or self._zero(problem, single), single)
         single = in_single(rows, stack)
         answer = answer or self._zero(problem, single)
-        K = (single if isinstance(single, StoredRows) else rows).gram.stored_array()
-        if K is not None:
-            hessian = clusters.Clusters.of(K, rows.weights, problem.white, rows.n_jobs)
+        gram = single.gram if isinstance(single, StoredRows) else rows.gram
+        if clusters.are_cheaper(*gram.shape, _numbers_of_a_value(gram)):
+            hessian = clusters.Clusters.of(gram, rows.weights, problem.white, self.random_state, rows.n_jobs)
             inverse = precondition.EstimatedInverse.of(hessian, np.asarray(problem.alphas))
             few = replace(self, max_iter=min(self.max_iter, _PATIENCE))
             answer, status = few._refine(problem, inverse, answer, single)
@@ -388,6 +389,13 @@ class _Answer:
     def is_small(self, tol: float) -> bool:
         """Whether no target has a larger gap than this share of its objective."""
         return bool((self.gap <= tol * self.objective).all())
+
+
+def _numbers_of_a_value(gram: GramMatrix) -> float | None:
+    """How many numbers of a row a kernel value is computed from in each pass; None if values are stored."""
+    if gram.stored_array() is not None:
+        return None
+    return np.inf if gram.expensive else gram.width
 
 
 def _figures(objective: Vector, gap: Vector) -> dict[str, float]:
