@@ -20,7 +20,7 @@ from mercer.landmarks.choose import choice_bytes, rows_seen
 from mercer.solvers.gaussian.approaches import approach
 from mercer.solvers.gaussian.inducing_laplace import inducing_laplace_bytes
 from mercer.solvers.linear import cholesky, iterative, penalty_path, primal, primal_steps
-from mercer.solvers.restricted import penalties, precondition
+from mercer.solvers.restricted import clusters, penalties, precondition
 from mercer.solvers.risk import logistic, products
 from mercer.solvers.spectral import eigenpairs
 from mercer.solvers.svm import active_set, smo
@@ -200,9 +200,13 @@ def _landmarks(model: Any, case: Case) -> Way:
             )
             work += (2.0 + 2.0 * passes) * n * m * m + 9.0 * m**3
             return replace(way, before=way.before + sample * m, passes=passes + 1, exact=passes + 1, operations=work)
-        way = replace(way, before=way.before + sample * m, operations=work)
         held = held_bytes((n, m))
-        if case.blocks or not fits(HELD_SHARE * held):
+        lazy = case.blocks or not fits(HELD_SHARE * held)
+        if not case.blocks and clusters.are_cheaper(n, m, (math.inf if case.costly else case.d) if lazy else None):
+            # The landmarks are their own sample: a square of their factor and a factor of that.
+            sample, work = min(n, clusters.ENOUGH * m), way.operations + 2.0 * m**3 / 3
+        way = replace(way, before=way.before + sample * m, operations=work)
+        if lazy:
             return replace(way, passes=_PASSES, exact=_EXACT_PASSES)
         # Evaluated once in float32, and then read.
         note = f"and {memory.describe(held)} more for values in float32, while a quarter of the memory is free"

@@ -53,7 +53,7 @@ def test_rows_belong_to_the_closest_landmark_in_feature_space(stored):
 
 
 def test_of_many_rows_a_sample_is_assigned():
-    """With 3000 rows of one landmark and 1000 of another, of which 40 are drawn, shares are off by .07 at most often."""
+    """Of 3000 rows of one landmark and 1000 of another 40 are drawn: the share of the first is .75 on average."""
     rows = np.repeat([0, 1], [3000, 1000])
     white = Whitening.of(np.eye(2))
     seeds = range(50)
@@ -101,6 +101,16 @@ def test_where_landmarks_do_not_serve_a_sample_follows(monkeypatch):
     assert least_squares._PATIENCE < found.certificate.iterations <= 200
     assert found.certificate.primal == pytest.approx(sampled.certificate.primal, rel=2e-6)
     assert RestrictedCG(max_iter=30).solve(problem).status is Status.iteration_limit
+
+
+def test_without_room_for_a_sample_landmarks_go_on(monkeypatch):
+    monkeypatch.setattr(clusters, "_STEPS", 0)
+    monkeypatch.setattr(precondition.Sampled, "of", None)
+    problem = stated(alphas=(1e-3, 1e-3))
+    with config(memory=2 * 8 * 150**2 + 10**5):
+        found = RestrictedCG().solve(problem)
+    assert found.status is Status.converged
+    assert found.certificate.iterations > least_squares._PATIENCE
 
 
 def test_values_that_are_not_stored_have_the_same_answer(monkeypatch):

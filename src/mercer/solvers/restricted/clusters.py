@@ -19,8 +19,8 @@ from mercer.solvers.restricted.whitening import Whitening
 # a stored value is read in the time of 8 multiplications in products of matrices, an entry of a triangle in that of 65,
 # and a value that is computed from a row of few numbers takes the time of 25.
 _STEPS, _READS, _TRIANGLES, _EVALUATIONS = 20, 8, 65, 25
-# Rows that one task assigns to landmarks, and how many for each landmark are assigned at most.
-_STRIP, _ENOUGH = 256, 20
+# How many rows for each landmark are assigned to them at most, and how many of them by one task.
+ENOUGH, _STRIP = 20, 256
 # Other random numbers than those by which landmarks are drawn, with the same seed: a sample that contains the landmarks
 # is none of the rows around them.
 _STREAM = 1
@@ -98,9 +98,9 @@ class Clusters:
         """
         n, m = gram.shape
         weights = row_weights
-        if n > _ENOUGH * m:
-            chosen = np.sort(np.random.RandomState([_STREAM, seed]).choice(n, _ENOUGH * m, replace=False))
-            gram, weights = gram.restrict(chosen), row_weights[chosen] * (n / (_ENOUGH * m))
+        if n > ENOUGH * m:
+            chosen = np.sort(np.random.RandomState([_STREAM, seed]).choice(n, ENOUGH * m, replace=False))
+            gram, weights = gram.restrict(chosen), row_weights[chosen] * (n / (ENOUGH * m))
         nearest = _nearest(gram, white.diagonal(), n_jobs)
         return cls(white, np.bincount(nearest, weights=weights, minlength=m).astype(np.float64))
 

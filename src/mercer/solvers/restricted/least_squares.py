@@ -15,6 +15,7 @@ from mercer.engine import memory
 from mercer.engine.progress import Progress
 from mercer.engine.settings import current
 from mercer.engine.trace import record
+from mercer.gram.hold import fits
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients
 from mercer.solvers.restricted import clusters, precondition
@@ -221,9 +222,11 @@ class RestrictedCG:
         if clusters.are_cheaper(*gram.shape, _numbers_of_a_value(gram)):
             hessian = clusters.Clusters.of(gram, rows.weights, problem.white, self.random_state, rows.n_jobs)
             inverse = precondition.EstimatedInverse.of(hessian, np.asarray(problem.alphas))
-            few = replace(self, max_iter=min(self.max_iter, _PATIENCE))
+            # Without room for a sample, there is nothing to give up for.
+            most = _PATIENCE if fits(precondition.sample_bytes(*gram.shape)) else self.max_iter
+            few = replace(self, max_iter=min(self.max_iter, most))
             answer, status = few._refine(problem, inverse, answer, single)
-            if status is not Status.iteration_limit or self.max_iter <= _PATIENCE:
+            if status is not Status.iteration_limit or self.max_iter <= most:
                 return answer, status
             del inverse
         return self._refine(problem, self._by_sample(problem), answer, single)
