@@ -22,7 +22,7 @@ from mercer.kernels import RBF, Matern
 
 _GAIN = 4.0
 # A memory budget of 1 GiB, or of four square matrices of the centres where that is more.
-_MADE_BUDGET, _MADE_TOL = (2**30, 32), 1e-3
+_MADE_BUDGET, _MADE_TOL = (2**30, 32), 1e-2
 # Rows of the fits before those that are timed.
 _WARM = 600
 # Rows of the search for a kernel, and the least penalty: smaller ones cost many steps.

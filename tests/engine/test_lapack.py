@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mercer import config
 from mercer.engine import lapack, routines, threads
 
 RNG = np.random.default_rng(0)
@@ -43,6 +44,27 @@ def test_against_numpy(n: int, dtype: Any) -> None:
     result = rows.copy()
     lapack.solve_cholesky(factor, result)
     np.testing.assert_allclose(result, np.linalg.solve(A.astype(np.float64), rows.T).T, **close)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [17, 50, 129])
+def test_one_right_hand_side_by_strips(n: int, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is below the diagonal is not read, and any number of threads gives the same bits."""
+    monkeypatch.setattr(lapack, "_LONG", 1)
+    monkeypatch.setattr(lapack, "_HEIGHT", 16)
+    monkeypatch.setattr(lapack, "_WIDE", 10)
+    factor = np.triu(matrix(n, dtype))
+    row = RNG.normal(size=(1, n)).astype(dtype)
+    for transposed in (False, True):
+        expected = np.linalg.solve(factor.astype(np.float64) if transposed else factor.T.astype(np.float64), row[0])
+        answers = []
+        for jobs in (1, 2):
+            result, filled = row.copy(), factor + np.tril(np.full((n, n), np.nan, dtype), -1)
+            with config(n_jobs=jobs):
+                lapack.solve_triangle(filled, result, transposed=transposed)
+            answers.append(result)
+        np.testing.assert_array_equal(*answers)
+        np.testing.assert_allclose(answers[0][0], expected, rtol=1e4 * np.finfo(dtype).eps, atol=10 * np.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

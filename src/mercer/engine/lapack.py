@@ -39,6 +39,8 @@ __all__ = [
 _SIDE, _WIDE = 256, 1024
 # Up to this many rows, one call of LAPACK does all: there is little to share.
 _WHOLE = 512
+# One right-hand side of more rows than this is solved by strips of the factor, of this height, in shares for threads.
+_LONG, _HEIGHT, _SHARES = 2048, 512, 4
 # Products with fewer multiplications run on one thread.
 _ALONE = 2**21
 
@@ -200,7 +202,11 @@ def solve_triangle(factor: AnyArray, rows: AnyArray, *, transposed: bool = False
     >>> b.tolist()
     [[2.0, 3.0]]
     """
-    _apply("trsm", factor, rows, transposed)
+    if len(rows) == 1 and len(factor) > _LONG:
+        _check(factor, rows)
+        _solve_one(factor, rows, transposed)
+    else:
+        _apply("trsm", factor, rows, transposed)
 
 
 def multiply_triangle(factor: AnyArray, rows: AnyArray, *, transposed: bool = False) -> None:
@@ -222,6 +228,29 @@ def _apply(routine: str, factor: AnyArray, rows: AnyArray, transposed: bool) -> 
 
     if rows.size:
         threads.run([work(part) for part in spans(len(rows), _SIDE)])
+
+
+def _solve_one(factor: AnyArray, rows: AnyArray, transposed: bool) -> None:
+    """One right-hand side: the time is that of reading the factor, which two threads do in half of it."""
+    n = len(factor)
+    diagonal = spans(n, _HEIGHT)
+    with threads.one_blas_thread():
+        for k in reversed(diagonal) if transposed else diagonal:
+            solved = np.ascontiguousarray(rows[:, k])
+            by_triangle("trsm", factor[k, k], solved, right=True, transposed=transposed)
+            rows[:, k] = solved
+            others = slice(0, k.start) if transposed else slice(k.stop, n)
+            step = max(_WIDE, -(-(others.stop - others.start) // _SHARES))
+            threads.run([_subtract(factor, rows, solved, k, part, transposed) for part in _cut(others, step)])
+
+
+def _subtract(
+    factor: AnyArray, rows: AnyArray, solved: AnyArray, k: slice, part: slice, transposed: bool
+) -> Callable[[], None]:
+    def work() -> None:
+        rows[:, part] -= solved @ (factor[part, k].T if transposed else factor[k, part])
+
+    return work
 
 
 def solve_cholesky(factor: AnyArray, rows: AnyArray) -> None:
