@@ -64,7 +64,9 @@ def test_one_right_hand_side_by_strips(n: int, dtype: Any, monkeypatch: pytest.M
                 lapack.solve_triangle(filled, result, transposed=transposed)
             answers.append(result)
         np.testing.assert_array_equal(*answers)
-        np.testing.assert_allclose(answers[0][0], expected, rtol=1e4 * np.finfo(dtype).eps, atol=10 * np.finfo(dtype).eps)
+        np.testing.assert_allclose(
+            answers[0][0], expected, rtol=1e4 * np.finfo(dtype).eps, atol=10 * np.finfo(dtype).eps
+        )
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

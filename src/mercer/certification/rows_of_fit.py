@@ -60,7 +60,8 @@ class RowsOfFit:
         m = self.landmarks.shape[0]
         with memory.reserve(2 * 8 * m * m, f"the kernel matrix of {m:,} landmarks and its factor"):
             Z = self.landmarks.astype(np.float64, copy=False)
-            white = Whitening.of(np.asarray(self.model.kernel_.block(Z), dtype=np.float64))
+            K = np.asarray(self.model.kernel_.block(Z), dtype=np.float64)
+            white = Whitening.of(K, overwrite=True)
         return np.asarray((white.coordinates(self.coefficients) ** 2).sum(axis=0))
 
     @cached_property

@@ -110,7 +110,7 @@ def restriction_to(landmarks: Landmarks, kernel: Any, X: Any, n_jobs: int | None
     gram = Gram(kernel, X, landmarks.rows, dtype=np.float64, n_jobs=n_jobs)
     with memory.reserve(2 * 8 * m * m, f"the kernel matrix of {m:,} landmarks and its factor", _FEWER):
         K = np.asarray(kernel.block(landmarks.rows.astype(np.float64, copy=False)), dtype=np.float64)
-        white = Whitening.of(K)
+        white = Whitening.of(K, overwrite=True)
     return Restriction(landmarks, white, evaluated(gram) if gram.expensive else gram)
 
 

@@ -67,7 +67,7 @@ class HeldOut:
         landmarks = self.rows[:m]
         what = f"{len(self.rows):,} rows to choose the kernel on"
         with memory.reserve(8 * m * (len(self.rows) + len(self.others) + 4 * m), what), one_blas_thread():
-            white = Whitening.of(np.asarray(kernel.block(landmarks)))
+            white = Whitening.of(np.asarray(kernel.block(landmarks)), overwrite=True)
             K = kernel.block(self.rows, landmarks)
             mean = self.targets.mean(axis=0)
             slopes = white.pull(K.T @ (self.targets - mean))

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import NumericalError
-from mercer._types import Matrix, Vector
-from mercer.engine import lapack, memory, threads
+from mercer._types import Array, Matrix, Vector
+from mercer.engine import lapack, threads
 from mercer.engine.tiles import scratch, spans
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.restricted.whitening import Whitening
@@ -114,27 +114,36 @@ class Clusters:
         NumericalError
             If the matrix is singular to working precision.
         """
+        m = len(self.weights)
         size, single = float(self.weights @ self.white.diagonal()), np.finfo(np.float32)
-        if single.eps * size < penalty and size < single.max / 2:
-            with memory.reserve(4 * len(self.weights) ** 2, "the estimated Hessian in float32"):
-                factor = self._factored(np.float32, penalty)
-                if factor is not None:
-                    return factor.astype(np.float64)
-        factor = self._factored(np.float64, penalty)
-        if factor is None:
+        room = np.empty((m, m))
+        half = room.reshape(-1).view(np.float32)[: m * m].reshape(m, m)
+        fits = single.eps * size < penalty and size < single.max / 2
+        if fits and self._factor_into(half, penalty):
+            return _widened(half, room)
+        if not self._factor_into(room, penalty):
             raise NumericalError(
-                f"the system for {len(self.weights)} landmarks with alpha={penalty:g} is singular to working "
-                "precision. Raise alpha."
+                f"the system for {m} landmarks with alpha={penalty:g} is singular to working precision. Raise alpha."
             )
-        return factor
+        return room
 
-    def _factored(self, dtype: type[np.floating], penalty: float) -> Matrix | None:
-        """The factor in one precision; None if the matrix is singular in it."""
+    def _factor_into(self, H: Array, penalty: float) -> bool:
+        """Write the factor to an array, in its precision; False if the matrix is singular in that."""
         # The columns of the upper triangle are the rows of L.
-        H = np.multiply(self.white.factor, np.sqrt(self.weights), dtype=dtype, casting="same_kind")
+        np.multiply(self.white.factor, np.sqrt(self.weights), out=H, casting="same_kind")
         lapack.square_triangle(H)
         H[np.diag_indices_from(H)] += penalty
-        return None if lapack.factor_cholesky(H) else H
+        return not lapack.factor_cholesky(H)
+
+
+def _widened(H: Array, room: Matrix) -> Matrix:
+    """Copy H, which lies in the first half of the memory of a larger type, to all of it: the last rows first."""
+    stop = len(H)
+    while stop:
+        start = (stop + 1) // 2 if stop > 1 else 0
+        room[start:stop] = H[start:stop]
+        stop = start
+    return room
 
 
 def _nearest(gram: GramMatrix, diagonal: Vector, n_jobs: int | None) -> NDArray[np.intp]:

@@ -40,26 +40,33 @@ class Whitening:
     jitter: float
 
     @classmethod
-    def of(cls, K: Matrix) -> Whitening:
-        """Factor a kernel matrix (m, m), which is kept.
+    def of(cls, K: Matrix, *, overwrite: bool = False) -> Whitening:
+        """Factor a kernel matrix (m, m).
 
         Parameters
         ----------
         K : ndarray of shape (m, m)
+            Symmetric.
+        overwrite : bool, default=False
+            Whether the factor takes the place of K, which spares new memory.
 
         Raises
         ------
         IndefiniteKernelError
             If the matrix has an eigenvalue below zero by more than rounding.
         """
-        trace = float(np.trace(K))
+        diagonal = np.diagonal(K).astype(np.float64)
+        trace = float(diagonal.sum())
         # The smallest number serves where all values are 0: then all coordinates are.
         jitter = max(float(np.finfo(np.float64).eps) * trace, np.finfo(np.float64).tiny)
+        in_place = overwrite and K.dtype == np.float64 and K.flags.c_contiguous and K.flags.writeable
+        factor = K if in_place else np.array(K, dtype=np.float64, order="C")
+        positions = np.diag_indices_from(factor)
         for _ in range(_RAISES):
-            factor = np.array(K, dtype=np.float64, order="C")
-            factor[np.diag_indices_from(factor)] += jitter
+            factor[positions] = diagonal + jitter
             if not lapack.factor_cholesky(factor):
                 return cls(factor, jitter)
+            _restore(factor)
             jitter *= 10.0
         raise IndefiniteKernelError(
             f"the kernel matrix of the {len(K)} landmarks has a negative eigenvalue, beyond rounding: raising its "
@@ -96,3 +103,11 @@ class Whitening:
         """``K L^-T``, in place: the features of rows from their kernel values with the landmarks, (s, m)."""
         lapack.solve_triangle(self.factor, K)
         return K
+
+
+def _restore(factor: Matrix) -> None:
+    """Write the lower triangle, which a factorisation leaves as it was, to the upper one as well."""
+    for rows in tiles.spans(len(factor), tiles.TILE):
+        corner = np.tril(factor[rows, rows], -1)
+        factor[rows, rows] = corner + corner.T
+        factor[rows, rows.stop :] = factor[rows.stop :, rows].T
