@@ -27,6 +27,7 @@ from mercer.estimators.shared.definiteness import counts_as_definite, judge_cova
 from mercer.estimators.shared.labels import check_labels, encoded
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_whole
 from mercer.estimators.shared.restricted_risk import forget
+from mercer.estimators.shared.what_fits import naming_what_fits
 from mercer.estimators.shared.whole_rows import takes_parts
 from mercer.kernels import RBF, Kernel
 from mercer.kernels.convert import KernelLike
@@ -283,7 +284,7 @@ class GaussianProcessClassifier(BinaryParts):
             self.X_train_ = X.copy() if self.copy_X_train else X
         of_some_fits = ("_landmark_factors", "landmark_indices_", "_factor", "_state", "W_sr_", "pi_", "dual_coef_")
         forget(self, *of_some_fits, "search_rows_")
-        with memory.track() as account:
+        with memory.track() as account, naming_what_fits(self, X.shape[0]):
             if len(classes) > 2 and self.multi_class != "multinomial":
                 self._fit_parts(X)
             elif in_parts is not None:

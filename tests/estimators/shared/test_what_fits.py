@@ -13,6 +13,7 @@ from mercer import (
     SVC,
     SVR,
     Blocks,
+    GaussianProcessClassifier,
     GaussianProcessRegressor,
     KernelMachine,
     KernelPCA,
@@ -85,6 +86,19 @@ def test_what_is_named_for_other_learners_works(name: str) -> None:
     with config(memory=LESS, n_jobs=1):
         model.fit(X, Y > 0 if isinstance(model, SVC) else Y)
     assert "mercer.Blocks" in message
+
+
+@pytest.mark.parametrize("labels", [Y > 0, np.digitize(Y, [-0.5, 0.5])])
+@pytest.mark.parametrize("change", [{}, {"multi_class": "one_vs_rest", "approximation": "ep", "warm_start": True}])
+def test_what_is_named_for_classes_of_a_process_works(labels: Any, change: dict[str, Any]) -> None:
+    model = GaussianProcessClassifier(RBF(1.0), optimizer=None, **change)
+    with config(memory=BUDGET, n_jobs=1):
+        with pytest.raises(MemoryBudgetError) as caught:
+            model.fit(X, labels)
+        found = re.search(r'Or pass approximation="nystroem" and n_landmarks=(\d+)', str(caught.value))
+        assert found is not None, str(caught.value)
+        assert ("with warm_start=False" in str(caught.value)) == bool(change)
+        model.set_params(approximation="nystroem", n_landmarks=int(found[1]), warm_start=False).fit(X, labels)
 
 
 def test_blocks_are_named_with_their_cost() -> None:

@@ -12,6 +12,7 @@ from mercer._errors import MemoryBudgetError
 from mercer.engine import memory
 from mercer.estimators.shared.on_blocks import rows_to_draw
 from mercer.landmarks.choose import choice_bytes
+from mercer.solvers.gaussian.inducing_laplace import inducing_laplace_bytes
 from mercer.solvers.linear import iterative
 from mercer.solvers.restricted import components, precondition
 from mercer.solvers.restricted.evidence_blocks import evaluation_bytes
@@ -94,7 +95,7 @@ def _ways(learner: Any, n: int, beside: int) -> list[str]:
         return []
     free, ways = memory.budget(), []
     chosen = isinstance(parameters.get("alpha"), str)
-    if "approximation" in parameters and parameters["approximation"] is None:
+    if parameters.get("approximation", "nystroem") != "nystroem":
         m = _landmarks(learner, n, free) if beside <= free else None
         if m is not None:
             count = "" if m == parameters["n_landmarks"] else f" and n_landmarks={m}"
@@ -143,7 +144,7 @@ def _landmarks(learner: Any, n: int, free: float) -> int | None:
 def _in_blocks(learner: Any, n: int, m: int, beside: int) -> str:
     """What it takes with rows that stay in files, for learners and rows that can."""
     d = vars(learner).get("n_features_in_")
-    if d is None:
+    if d is None or _is_of_classes(learner):
         return ""
     need = max(bytes_in_blocks(type(learner).__name__, n, min(m, n), int(d), _how(learner)), beside)
     return f"; {memory.describe(need)} with X in mercer.Blocks, which need not fit into memory either"
@@ -153,5 +154,14 @@ def _how(learner: Any) -> str:
     return learner.landmarks if isinstance(learner.landmarks, str) else "uniform"
 
 
+def _is_of_classes(learner: Any) -> bool:
+    """Whether it is a Gaussian process for classes, whose need depends on their number."""
+    return type(learner).__name__ == "GaussianProcessClassifier"
+
+
 def _need(learner: Any, n: int, m: int) -> int:
+    if _is_of_classes(learner):
+        joint = learner.multi_class == "multinomial"
+        solving = inducing_laplace_bytes(n, m, learner.n_classes_ if joint else 2)
+        return max(solving, choice_bytes(n, m, _how(learner)))
     return max(solving_bytes(type(learner).__name__, n, m), choice_bytes(n, m, _how(learner)))
