@@ -95,8 +95,7 @@ def test_what_is_named_for_classes_of_a_process_works(labels: Any, change: dict[
     with config(memory=BUDGET, n_jobs=1):
         with pytest.raises(MemoryBudgetError) as caught:
             model.fit(X, labels)
-        found = re.search(r'Or pass approximation="nystroem" and n_landmarks=(\d+)', str(caught.value))
-        assert found is not None, str(caught.value)
+        (found,) = re.finditer(r'Or pass approximation="nystroem" and n_landmarks=(\d+)', str(caught.value))
         assert ("with warm_start=False" in str(caught.value)) == bool(change)
         model.set_params(approximation="nystroem", n_landmarks=int(found[1]), warm_start=False).fit(X, labels)
 

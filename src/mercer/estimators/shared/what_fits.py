@@ -78,7 +78,8 @@ def naming_what_fits(learner: Any, n: int, beside: int = 0) -> Iterator[None]:
     try:
         yield
     except MemoryBudgetError as error:
-        ways = _ways(learner, n, beside)
+        # The fit of a part of the learner may have named it before.
+        ways = [] if isinstance(error.__cause__, MemoryBudgetError) else _ways(learner, n, beside)
         if not ways:
             raise
         raise MemoryBudgetError(
