@@ -308,6 +308,7 @@ def test_the_number_of_landmarks_is_chosen(capsys: pytest.CaptureFixture[str]) -
 
 
 WRONG: dict[str, tuple[list[str], str]] = {
+    "a sample data set": (["sample:iris", "--approximation", "nystroem"], "sample:iris is a sample of a few rows"),
     "landmarks alone": (["rows/0.parquet", "--landmarks", "9"], "--landmarks is for fits over landmarks"),
     "landmarks in words": (["rows", "--approximation", "nystroem", "--landmarks", "many"], "or auto, but is 'many'"),
     "no landmarks": (["rows", "--approximation", "nystroem", "--landmarks", "0"], "at least 1, or auto"),

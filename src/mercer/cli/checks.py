@@ -20,7 +20,7 @@ from mercer.cli.options import (
     UseOptions,
     parse_settings,
 )
-from mercer.data.sources import check_source
+from mercer.data.sources import SAMPLE, check_source
 from mercer.data.words import check_choices, check_task, closest_names
 from mercer.engine.settings import parse_bytes, resolve_jobs
 from mercer.persistence.lead import check_begins
@@ -108,6 +108,11 @@ def _check_approximation(options: FitOptions) -> None:
         return
     if options.approximation != "nystroem":
         raise ParameterError(f"--approximation must be nystroem, but is {options.approximation!r}.")
+    if options.data.startswith(SAMPLE):
+        raise ParameterError(
+            f"--approximation reads files block by block, and {options.data} is a sample of a few rows: leave the "
+            "option out, or name a CSV, TSV, Parquet or Arrow file."
+        )
     given = {
         "--tune": options.tune is not None,
         "--rows": options.rows is not None,
