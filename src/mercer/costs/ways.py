@@ -384,7 +384,7 @@ def _process_on_landmarks(model: Any, case: Case, way: Way) -> Way:
         return replace(way, passes=2, exact=2, operations=way.operations + 2.0 * n * m * m + m**3)
     (sample,) = _process(model, case.of_rows(min(n, SAMPLE)))
     if case.blocks:
-        drawn = min(n, rows_to_draw(n, m))
+        drawn = rows_to_draw(n, m)
         return replace(
             way,
             nbytes=max(way.nbytes, sample.nbytes),
@@ -435,7 +435,7 @@ def _classes_on_landmarks(model: Any, case: Case, way: Way) -> Way:
     passes = (_NEWTON_STEPS // 2 + 2) * _EVALUATIONS
     if case.blocks:
         # The search has a sample, and the mode all rows.
-        drawn = min(n, rows_to_draw(n, m))
+        drawn = rows_to_draw(n, m)
         few = _classes_on_landmarks(
             model, replace(case.of_rows(drawn), blocks=False), replace(way, before=0, operations=0.0)
         )

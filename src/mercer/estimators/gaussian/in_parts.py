@@ -65,7 +65,7 @@ class PartRows:
             return None
         check_parts(learner, X)
         refuse_sides(learner, y, None)
-        size = min(X.n, rows_to_draw(X.n, count_of(learner)))
+        size = rows_to_draw(X.n, count_of(learner))
         reservoir, targets = Reservoir(size, generator(learner.random_state)), []
         if X.dtype == object:
             raise DataError(

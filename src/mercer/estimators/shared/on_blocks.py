@@ -126,7 +126,7 @@ def rows_to_draw(n: int, m: int) -> int:
     >>> rows_to_draw(1_000_000, 100)
     6200
     """
-    return max(_ROWS_FOR_LANDMARKS + 2 * m, precondition.sample_size(n, m))
+    return min(n, max(_ROWS_FOR_LANDMARKS + 2 * m, precondition.sample_size(n, m)))
 
 
 @dataclass(frozen=True, eq=False)

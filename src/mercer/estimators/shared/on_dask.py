@@ -60,7 +60,7 @@ class DaskFit:
             raise DataError(f"X has no rows in its {len(counts)} partitions; a fit needs at least one.")
         used = [part for part, count in zip(cluster.partitions, counts, strict=True) if count]
         counts, cluster = [count for count in counts if count], replace(cluster, partitions=used)
-        size = min(n, rows_to_draw(n, count_of(learner)))
+        size = rows_to_draw(n, count_of(learner))
         random = generator(0 if learner.random_state is None else learner.random_state)
         chosen = np.sort(random.choice(n, size, replace=False))
         starts = np.concatenate([[0], np.cumsum(counts)])

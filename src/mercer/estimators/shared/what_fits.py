@@ -49,7 +49,7 @@ def bytes_in_blocks(learner: str, n: int, m: int, d: int, how: str) -> int:
     >>> bytes_in_blocks("KernelRidge", 1_000_000, 100, 10, "uniform")
     3398400
     """
-    drawn = min(n, rows_to_draw(n, m))
+    drawn = rows_to_draw(n, m)
     if learner == "GaussianProcessRegressor":
         return max(solving_bytes(learner, n, m), choice_bytes(drawn, m, how), 2 * 8 * d * drawn) + 8 * n * _NUMBERS
     return max(solving_bytes(learner, n, m, in_parts=True), choice_bytes(drawn, m, how), 2 * 8 * d * drawn)
@@ -78,14 +78,15 @@ def naming_what_fits(learner: Any, n: int, beside: int = 0) -> Iterator[None]:
     try:
         yield
     except MemoryBudgetError as error:
-        # The fit of a part of the learner may have named it before.
-        ways = [] if isinstance(error.__cause__, MemoryBudgetError) else _ways(learner, n, beside)
+        ways = _ways(learner, n, beside)
         if not ways:
             raise
+        # Not what a part of the learner has named, which has other parameters.
+        plain = error.__cause__ if isinstance(error.__cause__, MemoryBudgetError) else error
         raise MemoryBudgetError(
-            f"{error} Or pass {' or '.join(ways)}. mercer.estimate(model, X) tells the seconds of a model with these "
+            f"{plain} Or pass {' or '.join(ways)}. mercer.estimate(model, X) tells the seconds of a model with these "
             "parameters, and fits nothing."
-        ) from error
+        ) from plain
 
 
 def _ways(learner: Any, n: int, beside: int) -> list[str]:
