@@ -90,7 +90,8 @@ def test_fit_prints_the_outcome_and_writes_the_model(capsys, tmp_path):
 def test_the_model_file_holds_a_fit_on_all_rows_unless_told_otherwise(capsys):
     iris = load_iris(as_frame=True)
     frame, labels = iris.data, iris.target_names[iris.target]
-    report = run_json(capsys, "fit", "sample:iris", "--model", "svc", "--out", "m.mercer")
+    given = ("--model", "svc", "--set", "gamma=0.1")
+    report = run_json(capsys, "fit", "sample:iris", *given, "--out", "m.mercer")
     assert report["file"] == "m.mercer" and report["rows"] == {"all": 150, "fitted": 150, "held_out": 30}
     assert report["scores"]["SVC"]["accuracy"] > 0.9 > report["scores"]["most frequent class"]["accuracy"]
     model = mercer.load("m.mercer")
@@ -98,7 +99,7 @@ def test_the_model_file_holds_a_fit_on_all_rows_unless_told_otherwise(capsys):
     assert model.estimator_.shape_fit_ == (150, 4)
     # What is said of the answer is said of the model in the file.
     assert model.estimator_.certificate_.primal == report["certificate"]["primal"]
-    part = run_json(capsys, "fit", "sample:iris", "--model", "svc", "--no-refit", "--out", "part.mercer")
+    part = run_json(capsys, "fit", "sample:iris", *given, "--no-refit", "--out", "part.mercer")
     assert part["rows"] == {"all": 150, "fitted": 120, "held_out": 30} and part["scores"] == report["scores"]
     loaded = mercer.load("part.mercer")
     assert loaded.estimator_.shape_fit_ == (120, 4) and loaded.estimator_.C == model.estimator_.C
@@ -144,7 +145,7 @@ def test_nu_svc(capsys):
 
 
 def test_gaussian_process_classification(capsys):
-    report = run_json(capsys, "fit", "sample:moons", "--model", "gpc", "--set", "max_iter_predict=50")
+    report = run_json(capsys, "fit", "sample:moons", "--model", "gpc", "--rows", 120, "--set", "max_iter_predict=50")
     assert report["model"] == "GaussianProcessClassifier" and "RBF" in report["kernel"]
     assert report["certificate"]["kkt_violation"] < 1e-6
     assert report["scores"]["GaussianProcessClassifier"]["accuracy"] > 0.85
@@ -200,13 +201,14 @@ def test_logistic(capsys):
 
 
 def test_perceptron_and_nearest_rows_which_minimise_nothing(capsys, houses):
-    report = run_json(capsys, "fit", "sample:moons", "--model", "perceptron", "--set", "averaging=averaged")
+    moons = ("fit", "sample:moons", "--model", "perceptron", "--rows", 150)
+    report = run_json(capsys, *moons, "--set", "averaging=averaged")
     assert report["model"] == "KernelPerceptron" and report["certificate"] is None
     assert "updates in" in report["certificate_text"] and report["parameters"]["random_state"] == 0
     assert report["scores"]["KernelPerceptron"]["accuracy"] > 0.85
     # With a budget there is no bound on mistakes, and the first word of the text is that of the updates.
     options = ("--set", "budget=20", "--set", "max_iter=1")
-    text = run_json(capsys, "fit", "sample:moons", "--model", "perceptron", *options)["certificate_text"]
+    text = run_json(capsys, *moons, *options)["certificate_text"]
     assert re.match(r"\d+ updates in 1 pass, \d+ of them in the last; a perceptron", text)
     for target, other, name, metric in (
         ("dear", "price", "KernelNeighborsClassifier", "accuracy"),
@@ -226,7 +228,7 @@ def test_perceptron_and_nearest_rows_which_minimise_nothing(capsys, houses):
 
 
 def test_same_seed_same_model(capsys):
-    few = ("--rows", 90)
+    few = ("--rows", 60, "--no-refit")
     first = run_json(capsys, "fit", "sample:moons", *few, "--out", "a.mercer", "--seed", 3)
     second = run_json(capsys, "fit", "sample:moons", *few, "--out", "b.mercer", "--seed", 3)
     other = run_json(capsys, "fit", "sample:moons", *few, "--out", "c.mercer", "--seed", 4)
@@ -254,7 +256,7 @@ def test_kernel_parameters_and_encoding_are_what_was_asked(capsys, houses):
     assert report["kernel"] == "0.5 * RBF(2.0).on(['size']) + Linear()"
     assert report["parameters"]["C"] == 10 and report["parameters"]["class_weight"] == "balanced"
     assert report["normalize"] == "minmax"
-    named = run_json(capsys, "fit", "sample:moons", "--kernel", "poly", "--set", "degree=2")
+    named = run_json(capsys, "fit", "sample:moons", "--rows", 60, "--kernel", "poly", "--set", "degree=2")
     assert "Polynomial" in named["kernel"] or "**" in named["kernel"]
 
 
@@ -263,13 +265,13 @@ def test_missing_values_are_filled_in_when_asked(capsys, houses):
     houses.to_csv("gaps.csv", index=False)
     code, _, err = run(capsys, "fit", "gaps.csv", "-t", "dear", "--model", "svc")
     assert code == 2 and "'size' (1)" in err and "line 7" in err and "--impute median" in err
-    report = run_json(capsys, "fit", "gaps.csv", "-t", "dear", "--impute", "median")
+    report = run_json(capsys, "fit", "gaps.csv", "-t", "dear", "--impute", "median", "--set", "C=10")
     assert report["impute"] == "median"
     assert run(capsys, "predict", "gaps.mercer", "gaps.csv", "--quiet")[0] == 0
 
 
 def test_predict_prints_or_writes(capsys):
-    run(capsys, "fit", "sample:iris", "--model", "svc")
+    run(capsys, "fit", "sample:iris", "--set", "C=1")
     code, out, err = run(capsys, "predict", "iris.mercer", "sample:iris")
     reading = "Reading the model iris.mercer and the rows of sample:iris ..."
     assert (code, err.splitlines()) == (0, [reading, "Predicting species of 150 rows by SVC ..."])
@@ -294,13 +296,13 @@ def test_evaluate(capsys):
 
 
 def test_evaluate_a_regression(capsys):
-    run(capsys, "fit", "sample:sinc")
+    run(capsys, "fit", "sample:sinc", "--rows", 60)
     result = run_json(capsys, "evaluate", "sinc.mercer", "sample:sinc")
     assert result["scores"]["r2"] > 0.9 and result["scores"]["rmse"] < 0.2 and result["classes"] == {}
 
 
 def test_inspect_shows_what_the_fit_printed(capsys):
-    run(capsys, "fit", "sample:iris", "--model", "svc")
+    run(capsys, "fit", "sample:iris", "--model", "svc", "--set", "gamma=0.1")
     code, out, _ = run(capsys, "inspect", "iris.mercer")
     assert code == 0
     for words in ("SVC", "RBF(", "gamma", "petal width (cm)", "setosa, versicolor, virginica", "accuracy", "converged"):
@@ -321,7 +323,7 @@ def test_libsvm_files(capsys, name):
     X = np.where(rng.random((80, 30)) < 0.1, 1.0, 0.0)
     y = np.where(X[:, :5].sum(axis=1) > 0, 1, -1)
     dump_svmlight_file(X, y, name, zero_based=False)
-    report = run_json(capsys, "fit", name, "--out", "m.mercer")
+    report = run_json(capsys, "fit", name, "--set", "C=10", "--out", "m.mercer")
     assert report["target"] == "label" and report["task"] == "classification"
     assert run_json(capsys, "evaluate", "m.mercer", name)["scores"]["accuracy"] > 0.8
 
@@ -335,14 +337,14 @@ def test_npz_files(capsys):
 
 
 def test_without_a_held_out_part_there_is_no_score(capsys):
-    code, out, _ = run(capsys, "fit", "sample:iris", "--test-size", "0")
+    code, out, _ = run(capsys, "fit", "sample:iris", "--set", "C=1", "--test-size", "0")
     assert code == 0 and "No rows were held out" in out
     assert mercer.load("iris.mercer").report_["rows"] == {"all": 150, "fitted": 150, "held_out": 0}
 
 
 def test_a_terminal_shows_that_the_fit_goes_on(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    code, _, err = run(capsys, "fit", "sample:iris")
+    code, _, err = run(capsys, "fit", "sample:iris", "--set", "C=1")
     assert code == 0 and "fit " in err and "0:00:0" in err
     code, out, err = run(capsys, "predict", "iris.mercer", "sample:iris", "--out", "p.csv")
     assert code == 0 and "predict " in err and "0:00:0" in err and "0:00:0" not in out
@@ -422,14 +424,14 @@ def test_quiet_prints_nothing(capsys):
 
 def test_notes_go_to_standard_error_without_a_traceback(capsys):
     pd.DataFrame({"x": range(40), "y": ["a", "b"] * 19 + ["a", "c"]}).to_csv("rare.csv", index=False)
-    code, _, err = run(capsys, "fit", "rare.csv", "-t", "y")
+    code, _, err = run(capsys, "fit", "rare.csv", "-t", "y", "--set", "C=1")
     assert code == 0 and "note: classes of 'y' with one row only stay in the training part: 'c'" in err
     assert len(err.splitlines()) == 2
 
 
 def test_brackets_in_names_are_no_markup(capsys):
     pd.DataFrame({"[bold]x": range(40), "[/y]": [0.5, 1.5] * 20}).to_csv("odd.csv", index=False)
-    code, out, err = run(capsys, "fit", "odd.csv", "-t", "[/y]")
+    code, out, err = run(capsys, "fit", "odd.csv", "-t", "[/y]", "--set", "alpha=0.1")
     assert (code, err) == (0, "Reading odd.csv ...\n") and "[/y]: regression" in out
     assert "[bold]x" in run(capsys, "inspect", "odd.mercer")[1]
 
@@ -450,5 +452,5 @@ def test_settings_are_literals_or_text():
 
 
 def test_a_model_without_support_vectors_is_used_like_any(capsys):
-    assert run(capsys, "fit", "sample:iris", "--set", "max_iter=0")[0] == 0
+    assert run(capsys, "fit", "sample:iris", "--set", "C=1", "--set", "max_iter=0")[0] == 0
     assert run(capsys, "predict", "iris.mercer", "sample:iris")[0] == 0
