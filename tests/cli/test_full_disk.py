@@ -20,7 +20,7 @@ from mercer.estimators.table import TableModel
 
 resource = pytest.importorskip("resource", reason="limits of the size of files are set otherwise on this system")
 
-N = 4_000
+N = 1_500
 OLD = b"old"
 
 

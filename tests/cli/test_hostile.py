@@ -110,7 +110,7 @@ def test_no_function_is_called_for_each_pair_of_columns(capsys):
     # Parts are loaded and compiled at the first call.
     calls(10)
     # Calls and not seconds, which depend on what else the machine does.
-    few, many = calls(20), calls(150)
+    few, many = calls(10), calls(100)
     assert not {function: count for function, count in many.items() if count > 20 * few.get(function, 0) + 2000}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import mercer
@@ -10,9 +11,13 @@ from mercer.cli.outcome import _OPTIONS
 
 
 def test_every_phrase_that_is_replaced_occurs_in_a_message() -> None:
-    texts = []
+    texts, phrases = [], [re.findall(r"\w+", phrase) for phrase in _OPTIONS]
     for path in Path(mercer.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if path.stem != "outcome" else ():
+        source = path.read_text(encoding="utf-8")
+        # To parse all takes a second; a message stands in a file that has all the words of the phrase.
+        if path.stem == "outcome" or not any(all(word in source for word in words) for words in phrases):
+            continue
+        for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 texts.append(node.value)
             elif isinstance(node, ast.JoinedStr):

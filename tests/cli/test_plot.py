@@ -23,15 +23,16 @@ RNG = np.random.default_rng(0)
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("plots")
-    X = RNG.normal(size=(80, 3))
+    X = RNG.normal(size=(40, 3))
     frame = pd.DataFrame(X, columns=["length", "$width$", "depth"])
     kinds = np.where(X[:, 0] ** 2 + X[:, 1] > 0.5, "big", "small")
     frame.assign(kind=kinds, price=100 + 10 * np.sin(X[:, 0])).to_csv(folder / "a.csv", index=False)
     grades = np.array(["1", "2", "3"])[np.digitize(X[:, 0], [-0.5, 0.5])]
     frame.assign(grade=grades).to_csv(folder / "grades.csv", index=False)
+    few = ["--set", "C=10", "-q"]
     with contextlib.chdir(folder):
-        assert main(["fit", "a.csv", "-t", "kind", "--drop", "price", "--model", "svc", "-q", "-o", "svc.mercer"]) == 0
-        assert main(["fit", "a.csv", "-t", "price", "--drop", "kind", "--model", "svr", "-q", "-o", "svr.mercer"]) == 0
+        assert main(["fit", "a.csv", "-t", "kind", "--drop", "price", "--model", "svc", *few, "-o", "svc.mercer"]) == 0
+        assert main(["fit", "a.csv", "-t", "price", "--drop", "kind", "--model", "svr", *few, "-o", "svr.mercer"]) == 0
         assert main(["fit", "grades.csv", "-t", "grade", "--model", "ordinal", "-q", "-o", "ordinal.mercer"]) == 0
     return folder
 
@@ -58,7 +59,7 @@ def folder(tmp_path, monkeypatch, fitted):
 def test_pictures(folder, capsys, model, data, what):
     assert main(["plot", f"{model}.mercer", data, "--what", what, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found == {"picture": f"{model}_{what}.svg", "what": what, "rows": 80}
+    assert found == {"picture": f"{model}_{what}.svg", "what": what, "rows": 40}
     first = (folder / found["picture"]).read_text(encoding="utf-8")
     assert first.rstrip().endswith("</svg>")
     # The same picture is the same file.
@@ -109,7 +110,7 @@ def test_columns_and_formats(folder):
             ["svc.mercer", "a.csv", "--what", "contributions", "--row", "0"],
             "--row must be a whole number of at least 1",
         ),
-        (["svc.mercer", "a.csv", "--what", "contributions", "--row", "81"], "choose a number from 1 to 80"),
+        (["svc.mercer", "a.csv", "--what", "contributions", "--row", "41"], "choose a number from 1 to 40"),
         (["svc.mercer", "a.csv", "--what", "contributions", "--row", "1", "--class", "huge"], "the classes are"),
         (["svr.mercer", "a.csv", "--what", "contributions", "--row", "1", "--class", "big"], "predicts numbers"),
         (["svc.mercer", "a.csv", "--what", "gram", "--row", "3"], "--row is for --what contributions"),

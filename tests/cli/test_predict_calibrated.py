@@ -90,10 +90,10 @@ def test_what_was_fitted_without_is_told_to_be_fitted_with(capsys: Any) -> None:
     assert code == 2 and "for sets of classes fit it again with --calibrate" in refusal(err)
 
 
-@pytest.mark.parametrize("model", ["ridge", "svr", "gp"])
-def test_numbers_over_landmarks_have_intervals_by_held_out_rows(capsys: Any, model: str) -> None:
+@pytest.mark.parametrize(("model", "given"), [("ridge", ["alpha=0.1"]), ("svr", ["C=1"]), ("gp", [])])
+def test_numbers_over_landmarks_have_intervals_by_held_out_rows(capsys: Any, model: str, given: list[str]) -> None:
     options = ("-t", "level", "--drop", "kind", "--model", model, "--approximation", "nystroem", "--landmarks", "10")
-    options += ("--set", "gamma=1.0")
+    options += tuple(word for setting in ["gamma=1.0", *given] for word in ("--set", setting))
     rng = np.random.default_rng(2)
     size = rng.uniform(0, 6, 800)
     level = np.sin(size) + 0.3 * rng.normal(size=800)
@@ -112,7 +112,8 @@ def test_numbers_over_landmarks_have_intervals_by_held_out_rows(capsys: Any, mod
 @pytest.mark.parametrize("model", ["svc", "logistic"])
 def test_classes_over_landmarks_have_sets_by_held_out_rows(capsys: Any, model: str) -> None:
     options = ("-t", "kind", "--drop", "level", "--model", model, "--approximation", "nystroem", "--landmarks", "10")
-    assert fitted(capsys, *options)["calibration"] == "split conformal prediction by the 20 rows held out"
+    given = ("--set", "gamma=1.0", "--set", "C=1")
+    assert fitted(capsys, *options, *given)["calibration"] == "split conformal prediction by the 20 rows held out"
     code, out, err = run(capsys, "predict", "m.mercer", "new.csv", "--drop", "level", "--interval", "0.9", "--proba")
     assert code == 0, err
     frame, truth = pd.read_csv(io.StringIO(out)), pd.read_csv("new.csv")["kind"]

@@ -94,7 +94,7 @@ def test_a_linear_kernel_that_loses_against_the_mean_is_not_advised(capsys):
     ("target", "model"), [("y", "ridge"), ("y", "svr"), ("y", "gp"), ("kind", "svc"), ("kind", "logistic")]
 )
 def test_the_next_command_makes_use_of_a_calibration(capsys, target, model):
-    given = ("--set", "C=1") if model in ("svr", "svc", "logistic") else ()
+    given = ("--set", {"ridge": "alpha=0.1", "gp": "optimizer=None"}.get(model, "C=1"))
     assert main(fit(target, "--model", model, *given, "--calibrate")) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Next: mercer ")]
     assert line.endswith(" --interval 0.9")

@@ -123,8 +123,10 @@ def test_times_are_read():
             parse_seconds(text, "--tune")
 
 
-@pytest.mark.parametrize("command", [["tune", "--model", "svr"], ["tune"], ["fit", "--tune", "5s"]])
-@pytest.mark.parametrize("name", ["houses.csv", "houses.parquet"])
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [(["tune", "--model", "svr"], "houses.csv"), (["tune"], "houses.parquet"), (["fit", "--tune", "5s"], "houses.csv")],
+)
 def test_dates_are_read_and_gaps_name_the_model_that_reads_them(capsys, command, name):
     first, *options = command
     houses = pd.DataFrame({"size": [60.0, 80.0] * 10, "sold": ["2023-01-05", "2023-02-01"] * 10})

@@ -194,7 +194,7 @@ def test_models_and_their_files_hold_graphs(name: str, kernel: Any, tmp_path: Pa
 
 
 def test_files_grow_with_what_the_graphs_hold(tmp_path: Path) -> None:
-    rows = Graphs.of(drawn(count=2000))
+    rows = Graphs.of(drawn(count=500))
     mercer.save(rows, tmp_path / "rows.mercer")
     numbers = sum(5 + g.edges.size + g.n + len(g.edges) for g in rows)
     assert (tmp_path / "rows.mercer").stat().st_size < 8 * numbers + 4000

@@ -17,8 +17,8 @@ from mercer.explain import influence
 from mercer.kernels import RBF, Spectrum, White
 
 RNG = np.random.default_rng(0)
-X, NEW = RNG.normal(size=(18, 2)), RNG.normal(size=(3, 2))
-y = RNG.normal(size=18) + 3.0
+X, NEW = RNG.normal(size=(10, 2)), RNG.normal(size=(3, 2))
+y = RNG.normal(size=10) + 3.0
 Y = np.column_stack([y, y**2])
 
 

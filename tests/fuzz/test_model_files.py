@@ -39,9 +39,9 @@ def outcomes(cases: int, seed: int, *more: str) -> tuple[Counter[str], list[Any]
 
 
 def test_mutated_files_never_crash_hang_or_break_a_promise():
-    counts, failures = outcomes(60, seed=1)
+    counts, failures = outcomes(36, seed=1)
     assert not failures, failures[:5]
-    assert counts["refused"] > 20
+    assert counts["refused"] > 12
 
 
 @pytest.mark.slow

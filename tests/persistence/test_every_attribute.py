@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -18,11 +19,22 @@ from mercer._errors import ModelFileError
 from mercer.data.objects import Objects
 from mercer.kernels.base import Expression
 from mercer.kernels.centring import FrozenArray
+from mercer.persistence import registry as known
 from mercer.persistence.decode import Decoder
 from mercer.persistence.encode import Encoder
 from mercer.persistence.registry import registry
 
 KNOWN = registry()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _fields_asked_for_once() -> Iterator[None]:
+    """The fields of a class are the same each time, and to ask for them is most of what a small file takes to read."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(known, "record_fields", functools.cache(known.record_fields))
+        yield
+
+
 FIRST = [str(case.id) for case in ONE_EACH]
 NOT_NUMBERS = {"text": "forged", "flag": True, "none": None}
 VALUES = {"negative": -5, "zero": 0, "huge": 10**30, "huge float": 1e300}

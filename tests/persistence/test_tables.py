@@ -237,7 +237,7 @@ def test_no_module_is_imported_and_nothing_runs_for_a_name_in_a_file(path, monke
         load(path)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(data=st.data())
 def test_any_change_of_a_table_is_refused_or_harmless(data, tmp_path_factory):
     """Replace any one value anywhere in an honest file's table: loading gives an object or a ModelFileError."""
