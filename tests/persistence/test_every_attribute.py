@@ -19,6 +19,7 @@ from mercer._errors import ModelFileError
 from mercer.data.objects import Objects
 from mercer.kernels.base import Expression
 from mercer.kernels.centring import FrozenArray
+from mercer.persistence import decode
 from mercer.persistence import registry as known
 from mercer.persistence.decode import Decoder
 from mercer.persistence.encode import Encoder
@@ -29,9 +30,10 @@ KNOWN = registry()
 
 @pytest.fixture(scope="module", autouse=True)
 def _fields_asked_for_once() -> Iterator[None]:
-    """The fields of a class are the same each time, and to ask for them is most of what a small file takes to read."""
+    """What a class allows is the same each time, and to ask for it is most of what a small file takes to read."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(known, "record_fields", functools.cache(known.record_fields))
+        patch.setattr(decode, "check_attribute", functools.cache(known.check_attribute))
         yield
 
 
