@@ -124,7 +124,7 @@ def test_what_is_left_open_is_chosen_on_a_sample(capsys: pytest.CaptureFixture[s
     # Noise of towns alone: only the comparison of codes finds it, and its model file predicts the same.
     random = np.random.default_rng(1)
     towns = np.array([f"t{i}" for i in range(20)])
-    frame = pd.DataFrame({"town": random.choice(towns, 600), "size": random.normal(size=600)})
+    frame = pd.DataFrame({"town": random.choice(towns, 500), "size": random.normal(size=500)})
     late = random.normal(size=20) + 0.0
     codes = frame["town"].str[1:].astype(int).to_numpy()
     frame["late"] = np.where(late[codes] + np.sign(np.sin(9 * frame["size"])) > 0, "yes", "no")

@@ -30,7 +30,7 @@ def model_file(tmp_path_factory):
     data = path.with_suffix(".csv")
     frame = pd.DataFrame({"age": range(60), "town": ["Ulm", "Zug"] * 30, "dear": ["yes", "no", "no"] * 20})
     frame.to_csv(data, index=False)
-    assert main(["fit", str(data), "-t", "dear", "--model", "svc", "--out", str(path), "--quiet"]) == 0
+    assert main(["fit", str(data), "-t", "dear", "--model", "svc", "--set", "C=1", "--out", str(path), "--quiet"]) == 0
     return path
 
 

@@ -31,11 +31,11 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     TABLE.to_csv(folder / "houses.csv", index=False)
     for name, target, other, *options in (
-        ("ridge", "price", "kind", "--model", "ridge"),
-        ("gp", "price", "kind", "--model", "gp"),
+        ("ridge", "price", "kind", "--model", "ridge", "--set", "alpha=0.1"),
+        ("gp", "price", "kind", "--model", "gp", "--set", "optimizer=None"),
         ("svr", "price", "kind", "--model", "svr", "--set", "C=1"),
         ("svc", "kind", "price", "--model", "svc", "--set", "C=10"),
-        ("logistic", "kind", "price", "--model", "logistic"),
+        ("logistic", "kind", "price", "--model", "logistic", "--set", "C=10"),
     ):
         files = [str(folder / "houses.csv"), "-o", str(folder / f"{name}.mercer")]
         assert (
