@@ -51,13 +51,16 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(EXAMPLES), os.environ.get("PYTHONPATH", "")])}
 
 
-# What every program stands on is imported once: each runs in a fork, which knows nothing of what others register.
+# What every program stands on is imported, and compiled loops are loaded, once: each runs in a fork, which knows nothing
+# of what others register.
 _PREPARED = """
-import json, os, runpy, sys
+import contextlib, io, json, os, runpy, sys
 import mercer
 from mercer.cli import main
 for name in mercer.__all__:
     getattr(mercer, name)
+with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    assert main(["fit", "sample:iris", "--kernel", "rbf", "--out", "first.mercer"]) == 0
 for line in sys.stdin:
     arguments, out, err = json.loads(line)
     child = os.fork()
