@@ -13,16 +13,16 @@ from mercer._errors import DataError, ParameterError
 from mercer.kernels import RBF
 
 RNG = np.random.default_rng(0)
-X = RNG.normal(size=(900, 2))
-NUMBERS = np.sin(2 * X[:, 0]) + 0.2 * RNG.normal(size=900)
+X = RNG.normal(size=(400, 2))
+NUMBERS = np.sin(2 * X[:, 0]) + 0.2 * RNG.normal(size=400)
 TWO = np.where(NUMBERS > 0, "yes", "no")
 THREE = np.array(["low", "middle", "top"])[np.digitize(NUMBERS, [-0.4, 0.4])]
 COUNTS = RNG.poisson(np.exp(0.5 * X[:, 0])).astype(float)
-WEIGHTS = RNG.integers(0, 3, 900).astype(float)
+WEIGHTS = RNG.integers(0, 3, 400).astype(float)
 HERE: dict[str, Any] = {
     "kernel": RBF(1.0),
     "approximation": "nystroem",
-    "landmarks": X[:30],
+    "landmarks": X[:20],
     "tol": 1e-4,
     "random_state": 0,
 }
@@ -43,11 +43,11 @@ def test_blocks_have_the_answer_of_arrays(name: str) -> None:
     model, y = MODELS[name]
     whole = clone(model).fit(X, y, WEIGHTS)
     primal, predicted = whole.certificate_.primal, whole.predict(X)
-    blocks = Blocks(X, y, sample_weight=WEIGHTS, rows_per_block=170)
+    blocks = Blocks(X, y, sample_weight=WEIGHTS, rows_per_block=90)
     parts = clone(model).fit(blocks)
     assert parts.certificate_.relative_gap <= 1e-4 and parts.landmark_indices_ is None
     assert parts.certificate_.primal == pytest.approx(primal, rel=3e-4)
-    found, in_blocks = parts.predict(X), parts.predict(Blocks(X, rows_per_block=170))
+    found, in_blocks = parts.predict(X), parts.predict(Blocks(X, rows_per_block=90))
     if predicted.dtype.kind == "f":
         np.testing.assert_allclose(found, predicted, atol=0.05)
         np.testing.assert_allclose(in_blocks, found, rtol=1e-9)
@@ -60,13 +60,13 @@ def test_targets_are_checked_block_by_block() -> None:
     y = COUNTS.copy()
     y[-1] = -1.0
     with pytest.raises(DataError, match="poisson"):
-        KernelMachine("poisson", **HERE).fit(Blocks(X, y, rows_per_block=170))
+        KernelMachine("poisson", **HERE).fit(Blocks(X, y, rows_per_block=90))
 
 
 def test_the_shape_is_that_of_all_rows() -> None:
     # More rows than the sample from which landmarks are drawn.
-    many = np.tile(X, (8, 1))
-    model = SVR(**{**HERE, "landmarks": X[:5], "tol": 0.1}).fit(Blocks(many, np.tile(NUMBERS, 8)))
+    many = np.tile(X, (18, 1))
+    model = SVR(**{**HERE, "landmarks": X[:5], "tol": 0.1}).fit(Blocks(many, np.tile(NUMBERS, 18)))
     assert model.shape_fit_ == many.shape
 
 

@@ -90,9 +90,14 @@ def test_precomputed_values_give_the_intervals_of_the_kernel() -> None:
         np.testing.assert_allclose(given.fit(K, Y).interval(cross).lower, own.fit(X, Y).interval(NEW).lower, atol=1e-10)
 
 
-@pytest.mark.parametrize("mean", ["zero", "constant", "linear"])
 @pytest.mark.parametrize(
-    ("kernel", "noise", "variance"), [(RBF(1.0), None, 0.1), (RBF(1.0) + White(0.2), 0.3, 0.6)], ids=["alpha", "all"]
+    ("mean", "kernel", "noise", "variance"),
+    [
+        ("zero", RBF(1.0), None, 0.1),
+        ("constant", RBF(1.0) + White(0.2), 0.3, 0.6),
+        ("linear", RBF(1.0) + White(0.2), 0.3, 0.6),
+    ],
+    ids=["zero", "constant", "linear"],
 )
 def test_a_process_has_the_intervals_of_refits(mean: str, kernel: Any, noise: float | None, variance: float) -> None:
     process = GaussianProcessRegressor(kernel, alpha=0.1, noise=noise, mean=mean, optimizer=None)

@@ -17,8 +17,8 @@ from mercer.estimators.shared import landmark_numbers
 from mercer.kernels import RBF
 
 RNG = np.random.default_rng(0)
-X = RNG.normal(size=(600, 2))
-Y = np.sin(2 * X).sum(axis=1) + 0.1 * RNG.normal(size=600)
+X = RNG.normal(size=(400, 2))
+Y = np.sin(2 * X).sum(axis=1) + 0.1 * RNG.normal(size=400)
 HERE: dict[str, Any] = {
     "kernel": RBF(0.7),
     "approximation": "nystroem",
@@ -40,7 +40,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_the_number_is_chosen_and_the_fit_is_that_of_all_rows(model: Any) -> None:
     y = Y if isinstance(model, (KernelRidge, SVR)) else np.where(Y > 0, "high", "low")
-    model.fit(Blocks(X, y, rows_per_block=170))
+    model.fit(Blocks(X, y, rows_per_block=110))
     path = model.landmark_path_
     m = path.n_landmarks
     np.testing.assert_array_equal(m[1:], 2 * m[:-1])
@@ -57,22 +57,22 @@ def test_the_number_is_chosen_and_the_fit_is_that_of_all_rows(model: Any) -> Non
 
 def test_how_the_rows_are_cut_changes_no_bits() -> None:
     def pieces() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for start in range(0, 600, 53):
+        for start in range(0, 400, 53):
             yield X[start : start + 53], Y[start : start + 53]
 
-    one = KernelRidge(0.1, **HERE).fit(Blocks(X, Y, rows_per_block=170))
-    other = KernelRidge(0.1, **HERE).fit(Blocks.from_function(pieces, rows_per_block=170))
+    one = KernelRidge(0.1, **HERE).fit(Blocks(X, Y, rows_per_block=110))
+    other = KernelRidge(0.1, **HERE).fit(Blocks.from_function(pieces, rows_per_block=110))
     np.testing.assert_array_equal(one.dual_coef_, other.dual_coef_)
     np.testing.assert_array_equal(one.landmark_path_.losses, other.landmark_path_.losses)
 
 
 def test_names_weights_and_rows_without_weight() -> None:
     pd = pytest.importorskip("pandas")
-    weights = (np.arange(600) % 3).astype(float)
+    weights = (np.arange(400) % 3).astype(float)
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(y=Y, w=weights)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = KernelRidge(0.1, **HERE).fit(Blocks(frame, "y", sample_weight="w", rows_per_block=170))
+        model = KernelRidge(0.1, **HERE).fit(Blocks(frame, "y", sample_weight="w", rows_per_block=110))
     assert model.feature_names_in_.tolist() == ["a", "b"]
     few = KernelRidge(0.1, **HERE).fit(Blocks(X[:30], Y[:30]))
     assert few.landmark_path_.ending == "all rows" and few.X_fit_.shape == (30, 2)

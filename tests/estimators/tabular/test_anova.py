@@ -45,7 +45,7 @@ def test_with_few_rows_the_error_is_that_of_all_of_them() -> None:
 
 
 def test_the_search_finds_what_matters() -> None:
-    X, y = rows_of(600)
+    X, y = rows_of(300)
     rows = HeldOut.of(X, y, np.random.RandomState(0))
     trial, count = AnovaSearch(rows, np.array([True, False, True])).best()
     assert trial.error < 0.35 and count <= 150
