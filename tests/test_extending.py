@@ -51,8 +51,8 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(EXAMPLES), os.environ.get("PYTHONPATH", "")])}
 
 
-# What every program stands on is imported, and compiled loops are loaded, once: each runs in a fork, which knows nothing
-# of what others register.
+# What every program stands on is imported, and compiled loops are loaded, once: each runs in a fork, which knows
+# nothing of what others register.
 _PREPARED = """
 import contextlib, io, json, os, runpy, sys
 import mercer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,11 @@ def crowded(tree: ast.AST) -> set[str]:
     return names
 
 
+def may_be_crowded(text: str) -> bool:
+    """Whether from any ``def`` to the next line that ends in a colon there are enough commas."""
+    return any(definition.count(",") >= MOST for definition in re.findall(r"\bdef .*?:\n", text, re.S))
+
+
 def is_constructor_of_estimator(module: str, name: str) -> bool:
     """Whether scikit-learn reads the parameters of a model from the signature of this function."""
     owner, _, method = name.partition(".")
@@ -42,7 +48,8 @@ def test_no_function_has_more_than_seven() -> None:
     for path in sorted(SOURCE.rglob("*.py")):
         parts = path.relative_to(SOURCE).with_suffix("").parts
         module = ".".join(("mercer", *parts)).removesuffix(".__init__")
-        names = crowded(ast.parse(path.read_text(encoding="utf-8")))
+        text = path.read_text(encoding="utf-8")
+        names = crowded(ast.parse(text)) if may_be_crowded(text) else set()
         if names := {name for name in names if not is_constructor_of_estimator(module, name)}:
             functions[path.relative_to(SOURCE).as_posix()] = names
     assert functions == PUBLIC, "group parameters that belong together in a NamedTuple or a dataclass"
@@ -55,3 +62,4 @@ def test_no_function_has_more_than_seven() -> None:
 def test_they_are_counted(signature: str) -> None:
     assert crowded(ast.parse(f"def work({signature}, **more): ...")) == set()
     assert crowded(ast.parse(f"class A:\n  def work({signature}, h): ...")) == {"A.work"}
+    assert may_be_crowded(f"def work({signature}, h) -> None:\n    pass\n")

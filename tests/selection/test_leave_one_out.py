@@ -29,6 +29,7 @@ BINARY = np.where(X[:, 0] * X[:, 1] + 0.5 * RNG.normal(size=N) > 0, "same", "oth
 THREE = np.digitize(X[:, 0] + 0.4 * RNG.normal(size=N), [-0.5, 0.5])
 WEIGHT = RNG.integers(1, 4, N)
 KERNEL = RBF(0.9)
+EVERY, HALF = slice(None), slice(None, None, 2)
 
 
 def without(i: int, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -39,10 +40,12 @@ def without(i: int, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return rows, less[rows]
 
 
-def refits(model: Any, y: np.ndarray, weight: np.ndarray | None = None, method: str = "predict") -> np.ndarray:
-    """The values of each row by a fit to the others."""
+def refits(
+    model: Any, y: np.ndarray, weight: np.ndarray | None = None, method: str = "predict", some: slice = EVERY
+) -> np.ndarray:
+    """The values of each row, or of some of them, by a fit to the others."""
     out = []
-    for i in range(N):
+    for i in range(N)[some]:
         rows, less = without(i, np.ones(N) if weight is None else weight)
         more = {} if weight is None else {"sample_weight": less}
         out.append(getattr(clone(model).fit(X[rows], y[rows], **more), method)(X[i : i + 1])[0])
@@ -92,7 +95,7 @@ def _at_bound(other: SVC, rows: np.ndarray, i: int) -> bool:
     return bool(other.roles_[rows == i] == "bounded")
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("C", [0.3, 3.0])
 def test_the_bound_is_above_the_errors_of_refits(seed: int, intercept: bool, C: float) -> None:
@@ -108,10 +111,10 @@ def test_votes_of_three_classes() -> None:
     model = SVC(C=1.0, kernel=KERNEL, decision_function_shape="ovo", class_weight={0: 1.0, 1: 2.0, 2: 1.0})
     model.fit(X, THREE)
     result = leave_one_out(model, X, THREE)
-    exact = refits(model, THREE, method="decision_function")
-    assert result.values.shape == exact.shape == (N, 3)
-    assert np.mean(np.abs(result.values - exact) < 0.1) > 0.8
-    assert np.mean(result.predictions == refits(model, THREE)) > 0.9
+    exact = refits(model, THREE, method="decision_function", some=HALF)
+    assert result.values.shape == (N, 3) and exact.shape == (N // 2, 3)
+    assert np.mean(np.abs(result.values[HALF] - exact) < 0.1) > 0.8
+    assert np.mean(result.predictions[HALF] == refits(model, THREE, some=HALF)) > 0.9
     assert result.error_bound is None
     assert leave_one_out(model.set_params(decision_function_shape="ovr"), X, THREE).values.shape == (N, 3)
 
@@ -135,18 +138,20 @@ def test_the_tube(intercept: bool, weight: np.ndarray | None) -> None:
     assert count > 5 and close > 0.7 * N
 
 
-@pytest.mark.parametrize("y", [BINARY, THREE], ids=["two", "three"])
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["alike", "repeated"])
+@pytest.mark.parametrize(
+    ("y", "intercept", "weight"),
+    [(BINARY, True, None), (BINARY, False, WEIGHT), (THREE, True, WEIGHT), (THREE, False, None)],
+    ids=["two", "two repeated", "three repeated", "three"],
+)
 def test_a_newton_step_of_logistic_regression(y: np.ndarray, intercept: bool, weight: np.ndarray | None) -> None:
     model = KernelLogisticRegression(C=2.0, kernel=KERNEL, fit_intercept=intercept).fit(X, y, weight)
     result = leave_one_out(model, X, y, weight)
-    exact = refits(model, y, weight, method="predict_proba")
-    before = np.abs(model.predict_proba(X) - exact)
+    exact = refits(model, y, weight, method="predict_proba", some=HALF)
+    before = np.abs(model.predict_proba(X[HALF]) - exact)
     assert result.probabilities is not None
-    error = np.abs(result.probabilities - exact)
+    error = np.abs(result.probabilities[HALF] - exact)
     assert error.max() < 0.1 * before.max() and error.mean() < 0.05 * before.mean()
-    assert np.mean(result.predictions == model.classes_[exact.argmax(axis=1)]) > 0.95
+    assert np.mean(result.predictions[HALF] == model.classes_[exact.argmax(axis=1)]) > 0.95
 
 
 def test_rows_without_a_weight_are_new_rows() -> None:
@@ -164,10 +169,10 @@ def test_rows_without_a_weight_are_new_rows() -> None:
 def test_cavities_of_gaussian_processes(approximation: str, y: np.ndarray) -> None:
     model = GaussianProcessClassifier(4.0 * KERNEL, optimizer=None, approximation=approximation).fit(X, y)
     result = leave_one_out(model, X, y)
-    exact = refits(model, y, method="predict_proba")
-    before = np.abs(model.predict_proba(X) - exact)
+    exact = refits(model, y, method="predict_proba", some=HALF)
+    before = np.abs(model.predict_proba(X[HALF]) - exact)
     assert result.probabilities is not None
-    error = np.abs(result.probabilities - exact)
+    error = np.abs(result.probabilities[HALF] - exact)
     assert error.max() < 0.35 * before.max() and error.mean() < 0.15 * before.mean()
     np.testing.assert_allclose(result.probabilities.sum(axis=1), 1.0, rtol=1e-12)
 

@@ -110,8 +110,8 @@ def test_paths_of_the_regressions(n: int) -> None:
 
 
 def test_path_of_nu_for_regression_and_one_class() -> None:
-    X, y = curve(400)
-    weight = np.random.default_rng(0).integers(0, 3, 400).astype(float)
+    X, y = curve(200)
+    weight = np.random.default_rng(0).integers(0, 3, 200).astype(float)
     regression, one_class = NuSVR(kernel=RBF(1.0), tol=1e-6), OneClassSVM(kernel=RBF(1.0), tol=1e-6)
     path = svm_path(X, y, nus=[0.2, 0.6], estimator=regression, sample_weight=weight)
     agrees(path, "nu", regression, X, y, sample_weight=weight)

@@ -46,11 +46,11 @@ from search_cases import both, curve, three_classes, two_classes
 
 THREE = KFold(3, shuffle=True, random_state=0)
 PATHS: list[tuple[Any, dict[str, list[Any]], Any]] = [
-    (SVC(), {"C": [10.0, 0.1, 1.0], "gamma": [0.01, 0.1, "scale"]}, two_classes),
+    (SVC(), {"C": [10.0, 0.1, 1.0], "gamma": [0.1, "scale"]}, two_classes),
     (SVC(), {"C": [0.1, np.inf, 10.0]}, three_classes),
     (SVC(kernel="linear", tol=1e-4), {"C": [0.1, 1.0], "class_weight": [None, "balanced"]}, two_classes),
     (NuSVC(), {"nu": [0.1, 0.3], "gamma": [0.01, 0.1]}, two_classes),
-    (SVR(), {"C": [1.0, 10.0], "epsilon": [0.1, 0.2, 0.3], "gamma": [0.5, 1.0]}, curve),
+    (SVR(), {"C": [1.0, 10.0], "epsilon": [0.1, 0.3], "gamma": [0.5, 1.0]}, lambda: curve(60)),
     (NuSVR(gamma=0.5), {"nu": [0.3, 0.6], "C": [1.0, 5.0]}, curve),
     (KernelRidge(kernel="rbf"), {"alpha": [0.01, 1.0], "gamma": [0.1, 1.0]}, curve),
     (KernelLogisticRegression(), {"C": [0.1, 10.0], "gamma": [0.01, 0.1]}, two_classes),
@@ -101,7 +101,7 @@ def test_a_kernel_that_depends_on_the_rows_has_a_matrix_for_each_fold() -> None:
 )
 def test_pipelines(pipeline: Pipeline) -> None:
     X, y = two_classes()
-    grid = {"svc__C": [0.1, 1.0, 10.0], "svc__gamma": [0.01, 0.1]}
+    grid = {"svc__C": [0.1, 10.0], "svc__gamma": [0.01, 0.1]}
     ours, peer = both(GridSearchCV(pipeline, grid, cv=THREE, return_train_score=True), X, y)
     assert "kernel matrices evaluated" in ours.sharing_ and ours.best_params_ == peer.best_params_
     assert isinstance(ours.best_estimator_, Pipeline)
@@ -292,7 +292,7 @@ def test_groups_and_weights() -> None:
     rng = np.random.default_rng(0)
     groups, weight = rng.integers(0, 6, len(y)), rng.uniform(0.5, 2.0, len(y))
     weight[:5] = 0.0
-    grid = {"C": [0.1, 1.0, 10.0], "gamma": [0.1, "scale"]}
+    grid = {"C": [0.1, 10.0], "gamma": [0.1, "scale"]}
     both(GridSearchCV(SVC(), grid, cv=GroupKFold(3)), X, y, {"groups": groups, "sample_weight": weight})
     pipeline = make_pipeline(StandardScaler(), SVC())
     both(GridSearchCV(pipeline, {"svc__C": [0.1, 1.0]}, cv=THREE), X, y, {"svc__sample_weight": weight})
@@ -359,7 +359,7 @@ def test_objects_are_read_once(form: str, monkeypatch: pytest.MonkeyPatch) -> No
     steps = ColumnTransformer([("same", "passthrough", ["t"])], verbose_feature_names_out=False)
     model = make_pipeline(steps.set_output(transform="pandas"), SVC()) if form == "pipeline" else SVC()
     prefix = "svc__" if form == "pipeline" else ""
-    grid = {f"{prefix}kernel": kernels, f"{prefix}C": [0.1, 1.0, 10.0]}
+    grid = {f"{prefix}kernel": kernels, f"{prefix}C": [0.1, 10.0]}
     times: list[str] = []
     read = Strings.read
     monkeypatch.setattr(Strings, "read", staticmethod(lambda item: times.append(item) or read(item)))

@@ -63,11 +63,15 @@ def shared(estimator: Any, grid: dict[str, Any], X: Any, y: Any, matrices: int, 
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"normalize_y": True}, {"mean": "constant"}, {"mean": "constant", "noise": 0.3, "normalize_y": True}],
+    ("options", "count"),
+    [
+        ({}, 1),
+        ({"normalize_y": True}, 3),
+        ({"mean": "constant"}, 3),
+        ({"mean": "constant", "noise": 0.3, "normalize_y": True}, 1),
+    ],
     ids=["zero", "normalized", "constant", "noise"],
 )
-@pytest.mark.parametrize("count", [1, 3])
 def test_regression(options: dict[str, Any], count: int) -> None:
     X, y = targets(count)
     grid = {"kernel": KERNELS, "alpha": [0.01, 1.0]}
@@ -94,7 +98,7 @@ def test_two_classes(approximation: str, scoring: Any) -> None:
 
 def test_three_classes() -> None:
     X, y = three_classes()
-    shared(classifier(), {"kernel": KERNELS}, X[::5], y[::5], 3, scoring=PROBABLE, refit="accuracy")
+    shared(classifier(), {"kernel": KERNELS[1:]}, X[::5], y[::5], 2, scoring=PROBABLE, refit="accuracy")
 
 
 @pytest.mark.parametrize("scheme", ["one_vs_rest", "one_vs_one"])
@@ -110,8 +114,8 @@ def test_ordered_classes(scoring: Any) -> None:
     X, y = three_classes()
     # All rows twice, in different folds and in the same.
     X, y = np.r_[X[::10], X[::10]], np.r_[y[::10], y[::10]]
-    grid = {"kernel": KERNELS, "slope": ["evidence", 2.0]}
-    shared(ordinal(), grid, X, y, 3, scoring=scoring)
+    grid = {"kernel": KERNELS[1:], "slope": ["evidence", 2.0]}
+    shared(ordinal(), grid, X, y, 2, scoring=scoring)
 
 
 @pytest.mark.parametrize("make", [regressor, classifier, ordinal])
@@ -131,7 +135,7 @@ def test_single_precision_and_sparse_rows(make: Any, form: Any) -> None:
     X, y = curve(45)
     y = y if make is regressor else (y > 0).astype(int)
     rows = X.astype(np.float32) if form is np.float32 else sp.csr_array(X * (X > 0))
-    search = shared(make(), {"kernel": KERNELS}, rows, y, 3)
+    search = shared(make(), {"kernel": KERNELS[:2]}, rows, y, 2)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
