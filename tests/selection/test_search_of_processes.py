@@ -87,8 +87,11 @@ def test_regression_by_its_own_score_with_noise_that_varies() -> None:
 PROBABLE = ["accuracy", "neg_log_loss"]
 
 
-@pytest.mark.parametrize("scoring", [None, "neg_log_loss", "roc_auc", PROBABLE], ids=["score", "log", "auc", "both"])
-@pytest.mark.parametrize("approximation", ["laplace", "ep"])
+@pytest.mark.parametrize(
+    ("approximation", "scoring"),
+    [("laplace", None), ("laplace", PROBABLE), ("ep", "neg_log_loss"), ("ep", "roc_auc")],
+    ids=["score", "both", "log", "auc"],
+)
 def test_two_classes(approximation: str, scoring: Any) -> None:
     X, y = two_classes(40)
     grid = {"kernel": KERNELS, "max_iter_predict": [100]}
@@ -162,8 +165,13 @@ def test_in_a_pipeline(make: Any) -> None:
     shared(make_pipeline(StandardScaler(), learner), {f"{name}__kernel": KERNELS}, X, y, 9)
 
 
-@pytest.mark.parametrize("make", [regressor, classifier, ordinal])
-@pytest.mark.parametrize("budget", ["60KB", "100KB", "200KB"])
+@pytest.mark.parametrize(
+    ("make", "budget"),
+    [
+        *((regressor, budget) for budget in ("60KB", "100KB", "200KB")),
+        *((make, budget) for make in (classifier, ordinal) for budget in ("60KB", "100KB")),
+    ],
+)
 def test_no_room_for_the_matrix(make: Any, budget: str) -> None:
     X, y = curve(60)
     y = y if make is regressor else (y > 0).astype(int)
