@@ -17,7 +17,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, make_scorer
-from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedKFold, cross_val_score
+from sklearn.model_selection import GroupKFold, ShuffleSplit, StratifiedKFold, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
@@ -44,7 +44,8 @@ from mercer.engine.memory import track
 from mercer.kernels import RBF, Matern, Spectrum, White, product_of
 from search_cases import both, curve, three_classes, two_classes
 
-THREE = KFold(3, shuffle=True, random_state=0)
+# Training parts that have rows in common, and others of their own.
+TWO = ShuffleSplit(2, test_size=1 / 3, random_state=0)
 PATHS: list[tuple[Any, dict[str, list[Any]], Any]] = [
     (SVC(), {"C": [10.0, 0.1, 1.0], "gamma": [0.1, "scale"]}, two_classes),
     (SVC(), {"C": [0.1, np.inf, 10.0]}, three_classes),
@@ -71,7 +72,7 @@ PATHS: list[tuple[Any, dict[str, list[Any]], Any]] = [
 )
 def test_scores_are_those_of_fits_alone(estimator: Any, grid: dict[str, list[Any]], data: Any) -> None:
     X, y = data()
-    ours, peer = both(GridSearchCV(estimator, grid, cv=THREE, return_train_score=True), X, y)
+    ours, peer = both(GridSearchCV(estimator, grid, cv=TWO, return_train_score=True), X, y)
     assert "kernel matrices evaluated" in ours.sharing_
     assert ours.best_params_ == peer.best_params_ and ours.best_score_ == pytest.approx(peer.best_score_, abs=1e-9)
     assert ours.best_index_ == peer.best_index_
@@ -101,7 +102,7 @@ def test_a_kernel_that_depends_on_the_rows_has_a_matrix_for_each_fold() -> None:
 def test_pipelines(pipeline: Pipeline) -> None:
     X, y = two_classes()
     grid = {"svc__C": [0.1, 10.0], "svc__gamma": [0.01, 0.1]}
-    ours, peer = both(GridSearchCV(pipeline, grid, cv=THREE, return_train_score=True), X, y)
+    ours, peer = both(GridSearchCV(pipeline, grid, cv=TWO, return_train_score=True), X, y)
     assert "kernel matrices evaluated" in ours.sharing_ and ours.best_params_ == peer.best_params_
     assert isinstance(ours.best_estimator_, Pipeline)
 
@@ -113,14 +114,14 @@ def test_parameters_of_the_steps_before_the_learner() -> None:
         {"standardscaler__with_mean": [True, False], "svc__C": [0.1, 1.0]},
         {"standardscaler": [MinMaxScaler(), "passthrough"], "svc__C": [1.0]},
     ]
-    both(GridSearchCV(pipeline, grid, cv=THREE), X, y)
+    both(GridSearchCV(pipeline, grid, cv=TWO), X, y)
 
 
 def test_a_step_may_become_an_estimator_that_shares_nothing() -> None:
     X, y = two_classes()
     pipeline = Pipeline([("scale", StandardScaler()), ("learn", SVC())])
     grid = [{"learn__C": [0.1, 1.0]}, {"learn": [LogisticRegression()]}]
-    both(GridSearchCV(pipeline, grid, cv=THREE), X, y)
+    both(GridSearchCV(pipeline, grid, cv=TWO), X, y)
 
 
 def test_estimators_in_the_grid_have_parameters_of_their_own() -> None:
@@ -131,7 +132,7 @@ def test_estimators_in_the_grid_have_parameters_of_their_own() -> None:
         {"learn": [given, KernelLogisticRegression()], "learn__gamma": [0.01, 1.0], "learn__C": [0.1, 1.0]},
         {"scale": [PCA(random_state=0)], "scale__n_components": [1, 5], "learn__C": [0.1, 1.0]},
     ]
-    both(GridSearchCV(pipeline, grid, cv=THREE), X, y)
+    both(GridSearchCV(pipeline, grid, cv=TWO), X, y)
     assert given.gamma == "scale" and given.C == 1.0
 
 
@@ -171,7 +172,7 @@ def test_a_matrix_made_by_a_step_is_used() -> None:
     X, y = two_classes(80)
     pipeline = make_pipeline(Values(), SVC(kernel="precomputed"))
     # Square, so that it could be mistaken for the matrix.
-    both(GridSearchCV(pipeline, {"svc__C": [0.1, 1.0, 10.0]}, cv=THREE), (X @ X.T) / 30.0, y)
+    both(GridSearchCV(pipeline, {"svc__C": [0.1, 1.0, 10.0]}, cv=TWO), (X @ X.T) / 30.0, y)
 
 
 class OfLogarithms(KernelRidge):  # type: ignore[misc]
@@ -186,7 +187,7 @@ class OfLogarithms(KernelRidge):  # type: ignore[misc]
 
 def test_user_defined_learners_share_nothing() -> None:
     X, y = curve(60)
-    ours, _ = both(GridSearchCV(OfLogarithms(kernel="rbf"), {"alpha": [0.1, 1.0]}, cv=THREE), X, y)
+    ours, _ = both(GridSearchCV(OfLogarithms(kernel="rbf"), {"alpha": [0.1, 1.0]}, cv=TWO), X, y)
     assert ours.sharing_.startswith("nothing: the fits of OfLogarithms")
 
 
@@ -194,7 +195,7 @@ def test_noise_of_a_row_is_no_part_of_a_prediction() -> None:
     X, y = curve(60)
     rng = np.random.default_rng(0)
     noisy = KernelRidge(kernel=RBF(2.0) + White(0.5))
-    both(GridSearchCV(noisy, {"alpha": [0.1, 1.0]}, cv=THREE, return_train_score=True), X, y)
+    both(GridSearchCV(noisy, {"alpha": [0.1, 1.0]}, cv=TWO, return_train_score=True), X, y)
     bootstrap = [(rng.integers(0, 50, 60), np.arange(40, 60)) for _ in range(2)]
     both(GridSearchCV(noisy, {"alpha": [0.1, 1.0]}, cv=bootstrap), X, y)
     both(GridSearchCV(SVR(), {"C": [0.1, 1.0]}, cv=bootstrap, return_train_score=True), X, y)
@@ -209,14 +210,14 @@ def test_scoring(scoring: Any) -> None:
     X, y = two_classes()
     refit = True if isinstance(scoring, str) else next(iter(scoring))
     grid = {"C": [0.1, 1.0], "gamma": [0.01, 0.1]}
-    ours, peer = both(GridSearchCV(SVC(), grid, scoring=scoring, refit=refit, cv=THREE), X, y)
+    ours, peer = both(GridSearchCV(SVC(), grid, scoring=scoring, refit=refit, cv=TWO), X, y)
     assert ours.best_index_ == peer.best_index_ and ours.score(X, y) == peer.score(X, y)
 
 
 def test_probabilities_as_scores() -> None:
     X, y = two_classes()
     model = KernelLogisticRegression()
-    both(GridSearchCV(model, {"C": [0.1, 1.0]}, scoring="neg_log_loss", cv=THREE), X, y, atol=1e-7)
+    both(GridSearchCV(model, {"C": [0.1, 1.0]}, scoring="neg_log_loss", cv=TWO), X, y, atol=1e-7)
 
 
 def test_a_scorer_that_sees_the_rows_shares_nothing() -> None:
@@ -226,21 +227,21 @@ def test_a_scorer_that_sees_the_rows_shares_nothing() -> None:
         assert rows.shape[1] == X.shape[1]
         return float(accuracy_score(labels, model.predict(rows)))
 
-    ours, _ = both(GridSearchCV(SVC(), {"C": [0.1, 1.0]}, scoring=of_rows, cv=THREE), X, y)
+    ours, _ = both(GridSearchCV(SVC(), {"C": [0.1, 1.0]}, scoring=of_rows, cv=TWO), X, y)
     assert ours.sharing_.startswith("nothing: scoring is a function")
 
 
 def test_refit_by_a_function_and_not_at_all() -> None:
     X, y = two_classes()
     grid = {"C": [0.1, 1.0, 10.0]}
-    ours, _ = both(GridSearchCV(SVC(), grid, refit=lambda results: 2, cv=THREE), X, y)
+    ours, _ = both(GridSearchCV(SVC(), grid, refit=lambda results: 2, cv=TWO), X, y)
     assert ours.best_params_ == {"C": 10.0} and ours.best_estimator_.C == 10.0
-    none, peer = both(GridSearchCV(SVC(), grid, refit=False, cv=THREE), X, y)
+    none, peer = both(GridSearchCV(SVC(), grid, refit=False, cv=TWO), X, y)
     assert none.best_index_ == peer.best_index_ and not hasattr(none, "best_estimator_")
     with pytest.raises(IndexError, match="best_index_"):
-        GridSearchCV(SVC(), grid, refit=lambda results: 3, cv=THREE).fit(X, y)
+        GridSearchCV(SVC(), grid, refit=lambda results: 3, cv=TWO).fit(X, y)
     with pytest.raises(TypeError, match="best_index_"):
-        GridSearchCV(SVC(), grid, refit=lambda results: 0.5, cv=THREE).fit(X, y)
+        GridSearchCV(SVC(), grid, refit=lambda results: 0.5, cv=TWO).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -294,13 +295,13 @@ def test_groups_and_weights() -> None:
     grid = {"C": [0.1, 10.0], "gamma": [0.1, "scale"]}
     both(GridSearchCV(SVC(), grid, cv=GroupKFold(3)), X, y, {"groups": groups, "sample_weight": weight})
     pipeline = make_pipeline(StandardScaler(), SVC())
-    both(GridSearchCV(pipeline, {"svc__C": [0.1, 1.0]}, cv=THREE), X, y, {"svc__sample_weight": weight})
+    both(GridSearchCV(pipeline, {"svc__C": [0.1, 1.0]}, cv=TWO), X, y, {"svc__sample_weight": weight})
 
 
 def test_random_candidates() -> None:
     X, y = curve()
     choices = {"alpha": loguniform(1e-3, 10.0), "gamma": [0.1, 1.0]}
-    search = RandomizedSearchCV(KernelRidge(kernel="rbf"), choices, n_iter=6, cv=THREE, random_state=3)
+    search = RandomizedSearchCV(KernelRidge(kernel="rbf"), choices, n_iter=6, cv=TWO, random_state=3)
     ours, peer = both(search, X, y)
     assert ours.best_params_ == peer.best_params_
 
@@ -310,16 +311,16 @@ def test_strings_frames_sparse_rows_and_several_targets() -> None:
     words = ["".join(rng.choice(list("abc" if i % 2 else "bcd"), 12)) for i in range(60)]
     labels = np.arange(60) % 2
     grid = {"kernel": [Spectrum(2).normalized(), Spectrum(3).normalized()], "C": [0.1, 1.0]}
-    both(GridSearchCV(SVC(), grid, cv=THREE), words, labels)
+    both(GridSearchCV(SVC(), grid, cv=TWO), words, labels)
     X, y = two_classes()
     frame = pd.DataFrame(X, columns=[f"c{i}" for i in range(X.shape[1])])
     named = {"kernel": [RBF(2.0).on(["c1", "c3"]), RBF(3.0).on(["c0", "c4"])], "C": [0.1, 1.0]}
-    ours, _ = both(GridSearchCV(SVC(), named, cv=THREE), frame, pd.Series(y))
+    ours, _ = both(GridSearchCV(SVC(), named, cv=TWO), frame, pd.Series(y))
     assert list(ours.feature_names_in_) == list(frame)
-    both(GridSearchCV(SVC(), {"C": [0.1, 1.0], "gamma": [0.01, 0.1]}, cv=THREE), sp.csr_array(X), y)
-    both(GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=THREE), X.astype(np.float32), y, atol=1e-6)
+    both(GridSearchCV(SVC(), {"C": [0.1, 1.0], "gamma": [0.01, 0.1]}, cv=TWO), sp.csr_array(X), y)
+    both(GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=TWO), X.astype(np.float32), y, atol=1e-6)
     A, b = curve()
-    both(GridSearchCV(KernelRidge(kernel="rbf"), {"alpha": [0.1, 1.0]}, cv=THREE), A, np.column_stack([b, b**2]))
+    both(GridSearchCV(KernelRidge(kernel="rbf"), {"alpha": [0.1, 1.0]}, cv=TWO), A, np.column_stack([b, b**2]))
 
 
 def test_each_kernel_reads_rows_in_its_own_way() -> None:
@@ -334,14 +335,14 @@ def test_each_kernel_reads_rows_in_its_own_way() -> None:
         product_of({"t": text, ("a", "b"): RBF(1.0)}),
         product_of({"t": text, ("a", "b"): RBF(2.0)}),
     ]
-    ours, _ = both(GridSearchCV(SVC(), {"kernel": kernels, "C": [0.1, 1.0]}, cv=THREE), frame, y)
+    ours, _ = both(GridSearchCV(SVC(), {"kernel": kernels, "C": [0.1, 1.0]}, cv=TWO), frame, y)
     assert ours.sharing_.startswith("3 kernel matrices")
     to_frame = ColumnTransformer(
         [("scale", StandardScaler(), ["a", "b"])], remainder="passthrough", verbose_feature_names_out=False
     ).set_output(transform="pandas")
     pipeline = Pipeline([("scale", to_frame), ("svc", SVC(kernel=kernels[2]))])
-    ours, _ = both(GridSearchCV(pipeline, {"svc__C": [0.1, 1.0]}, cv=THREE), frame, y)
-    assert ours.sharing_.startswith("3 kernel matrices")
+    ours, _ = both(GridSearchCV(pipeline, {"svc__C": [0.1, 1.0]}, cv=TWO), frame, y)
+    assert ours.sharing_.startswith("2 kernel matrices")
 
 
 @pytest.mark.parametrize("form", ["list", "array", "column", "table", "pipeline"])
@@ -362,9 +363,9 @@ def test_objects_are_read_once(form: str, monkeypatch: pytest.MonkeyPatch) -> No
     times: list[str] = []
     read = Strings.read
     monkeypatch.setattr(Strings, "read", staticmethod(lambda item: times.append(item) or read(item)))
-    search = GridSearchCV(model, grid, cv=THREE, refit=False).fit(X, y)
+    search = GridSearchCV(model, grid, cv=TWO, refit=False).fit(X, y)
     # Steps of a pipeline transform the rows anew for each fold.
-    assert len(times) == len(words) * (3 if form == "pipeline" else 1)
+    assert len(times) == len(words) * (2 if form == "pipeline" else 1)
     both(search, X, y)
 
 
@@ -381,20 +382,20 @@ def test_fits_with_a_kernel_of_their_own_share_nothing() -> None:
 
 def test_a_solver_that_stops_early_starts_from_scratch() -> None:
     X, y = two_classes(100)
-    ours, _ = both(GridSearchCV(SVC(), {"C": [0.1, 1.0, 10.0], "max_iter": [3, -1]}, cv=THREE), X, y)
-    assert "3 paths along C" in ours.sharing_
+    ours, _ = both(GridSearchCV(SVC(), {"C": [0.1, 1.0, 10.0], "max_iter": [3, -1]}, cv=TWO), X, y)
+    assert "2 paths along C" in ours.sharing_
 
 
 def test_precomputed_matrices() -> None:
     X, y = two_classes()
-    ours, _ = both(GridSearchCV(SVC(kernel="precomputed"), {"C": [0.01, 0.1]}, cv=THREE), X @ X.T, y)
-    assert "3 paths along C" in ours.sharing_
+    ours, _ = both(GridSearchCV(SVC(kernel="precomputed"), {"C": [0.01, 0.1]}, cv=TWO), X @ X.T, y)
+    assert "2 paths along C" in ours.sharing_
 
 
 def test_an_estimator_without_shared_matrices_is_fitted_alone() -> None:
     X, y = curve(40)
     model = GaussianProcessRegressor(RBF(1.0), optimizer=None, mean="linear")
-    ours, _ = both(GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=THREE), X, y)
+    ours, _ = both(GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=TWO), X, y)
     assert ours.sharing_.startswith("nothing: the fits of GaussianProcessRegressor")
 
 
@@ -402,9 +403,9 @@ def test_an_estimator_without_shared_matrices_is_fitted_alone() -> None:
 def test_a_small_budget_is_slower_but_right(budget: str) -> None:
     X, y = two_classes(300)
     grid = {"C": [0.1, 1.0], "gamma": [0.01, 0.1]}
-    peer = GridSearchCV(SVC(), grid, cv=THREE).fit(X, y)
+    peer = GridSearchCV(SVC(), grid, cv=TWO).fit(X, y)
     with mercer.config(memory=budget):
-        ours = GridSearchCV(SVC(cache_size=0.1), grid, cv=THREE).fit(X, y)
+        ours = GridSearchCV(SVC(cache_size=0.1), grid, cv=TWO).fit(X, y)
     np.testing.assert_allclose(ours.cv_results_["mean_test_score"], peer.cv_results_["mean_test_score"])
 
 
@@ -456,7 +457,7 @@ def test_a_fold_with_one_class_raises_before_any_work() -> None:
 
 def test_candidates_that_fail_have_the_error_score_and_are_named() -> None:
     X, y = two_classes()
-    search = GridSearchCV(SVC(), {"C": [1.0, -1.0], "gamma": [0.1]}, cv=THREE)
+    search = GridSearchCV(SVC(), {"C": [1.0, -1.0], "gamma": [0.1]}, cv=TWO)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         search.fit(X, y)
@@ -465,7 +466,7 @@ def test_candidates_that_fail_have_the_error_score_and_are_named() -> None:
     messages = [str(warning.message) for warning in caught]
     assert any("'C': -1.0" in message and "C must be" in message for message in messages)
     with pytest.raises(ValueError, match="C must be"):
-        GridSearchCV(SVC(), {"C": [1.0, -1.0]}, cv=THREE, error_score="raise").fit(X, y)
+        GridSearchCV(SVC(), {"C": [1.0, -1.0]}, cv=TWO, error_score="raise").fit(X, y)
 
 
 def test_if_all_candidates_fail_the_error_names_them() -> None:
@@ -484,7 +485,7 @@ def test_a_kernel_that_raises_fails_alone_and_leaves_no_memory_reserved() -> Non
 
     grid = {"kernel": ["rbf", raises, RBF(1.0).on([77])], "C": [0.1, 1.0]}
     with track() as account:
-        _, peer = both(GridSearchCV(SVC(), grid, cv=THREE), X, y)
+        _, peer = both(GridSearchCV(SVC(), grid, cv=TWO), X, y)
     assert np.isnan(peer.cv_results_["mean_test_score"]).sum() == 4
     assert account.reserved == 0 and account.peak > 0
 
@@ -493,7 +494,7 @@ def test_values_beyond_the_range_of_floats_fail_alone() -> None:
     X, y = two_classes(60)
     # Of an offset above 1e16, decision values would be rounding errors.
     grid = {"degree": [1, 30], "C": [0.1, 1.0]}
-    _, peer = both(GridSearchCV(SVC(kernel="poly", gamma=1.0, coef0=1e11), grid, cv=THREE), X, y)
+    _, peer = both(GridSearchCV(SVC(kernel="poly", gamma=1.0, coef0=1e11), grid, cv=TWO), X, y)
     assert np.isnan(peer.cv_results_["mean_test_score"]).any()
 
 
@@ -515,7 +516,7 @@ def test_a_search_is_pickled_without_the_rows() -> None:
 def test_a_candidate_that_fails_leaves_the_matrices_of_others() -> None:
     X, y = two_classes()
     grid = {"class_weight": [None, {0: -1.0}, "balanced"], "gamma": [0.01, 0.1], "C": [0.1, 1.0]}
-    ours, _ = both(GridSearchCV(SVC(), grid, cv=THREE), X, y)
+    ours, _ = both(GridSearchCV(SVC(), grid, cv=TWO), X, y)
     assert ours.sharing_.startswith("2 kernel matrices")
 
 
@@ -531,9 +532,9 @@ def test_candidates_that_fail_are_named_where_nothing_is_shared() -> None:
 def test_no_room_beside_shared_matrices(budget: str) -> None:
     X, y = curve(60)
     grid = {"alpha": [0.1, 1.0], "gamma": [0.1, 1.0, 2.0]}
-    peer = GridSearchCV(KernelRidge(kernel="rbf"), grid, cv=THREE).fit(X, y)
+    peer = GridSearchCV(KernelRidge(kernel="rbf"), grid, cv=TWO).fit(X, y)
     with mercer.config(memory=budget), track() as account:
-        ours = GridSearchCV(KernelRidge(kernel="rbf"), grid, cv=THREE, return_train_score=True, refit=False).fit(X, y)
+        ours = GridSearchCV(KernelRidge(kernel="rbf"), grid, cv=TWO, return_train_score=True, refit=False).fit(X, y)
     assert np.isfinite(peer.cv_results_["mean_test_score"]).all() and account.reserved == 0
     scores = ours.cv_results_["mean_test_score"]
     np.testing.assert_allclose(scores, peer.cv_results_["mean_test_score"], rtol=1e-9)
@@ -542,8 +543,8 @@ def test_no_room_beside_shared_matrices(budget: str) -> None:
 def test_solvers_that_need_few_rows_of_a_large_matrix_share_none(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = two_classes()
     monkeypatch.setattr(SVC, "most_shared_rows", 100)
-    ours, _ = both(GridSearchCV(SVC(), {"C": [0.1, 1.0, 10.0]}, cv=THREE, return_train_score=True), X, y)
-    assert ours.sharing_.startswith("0 kernel matrices evaluated for 9 fits; 3 paths along C")
+    ours, _ = both(GridSearchCV(SVC(), {"C": [0.1, 1.0, 10.0]}, cv=TWO, return_train_score=True), X, y)
+    assert ours.sharing_.startswith("0 kernel matrices evaluated for 6 fits; 2 paths along C")
     # Those of objects take long.
     words = ["abc" * (i % 7) + "b" * (i % 5) for i in range(120)]
     search = GridSearchCV(SVC(kernel=Spectrum(2).normalized()), {"C": [0.1, 1.0]}, cv=2)
@@ -553,12 +554,12 @@ def test_solvers_that_need_few_rows_of_a_large_matrix_share_none(monkeypatch: py
 def test_a_newton_method_that_reaches_its_limit_starts_from_scratch() -> None:
     X, y = two_classes(100)
     usual = KernelLogisticRegression()
-    ours, _ = both(GridSearchCV(usual, {"C": [0.1, 1.0, 10.0], "max_iter": [2, 100]}, cv=THREE), X, y)
-    assert "3 paths along C" in ours.sharing_
+    ours, _ = both(GridSearchCV(usual, {"C": [0.1, 1.0, 10.0], "max_iter": [2, 100]}, cv=TWO), X, y)
+    assert "2 paths along C" in ours.sharing_
     huber = KernelMachine("huber")
     A, b = curve(60)
-    ours, _ = both(GridSearchCV(huber, {"alpha": [0.1, 1.0], "max_iter": [1, -1]}, cv=THREE), A, b)
-    assert "3 paths along alpha" in ours.sharing_
+    ours, _ = both(GridSearchCV(huber, {"alpha": [0.1, 1.0], "max_iter": [1, -1]}, cv=TWO), A, b)
+    assert "2 paths along alpha" in ours.sharing_
 
 
 def test_copies_of_rows_have_the_offset_of_a_fit_alone() -> None:
