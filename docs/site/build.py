@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
     source, html = BUILD / "source", BUILD / "html"
     remove_stale(source, stage(source) | write_generated(source))
     conf = str(Path(__file__).resolve().parent)
-    options = ["-W", "--keep-going", "-n", "-b", "html", "-c", conf, "-d", str(BUILD / "doctrees")]
+    options = ["-j", "auto", "-W", "--keep-going", "-n", "-b", "html", "-c", conf, "-d", str(BUILD / "doctrees")]
     failed = sphinx([*options, str(source), str(html)])
     broken = broken_links(html)
     for line in broken:
