@@ -131,11 +131,14 @@ def test_notes_are_printed_once_and_with_options():
     assert code == 2 and "--set n_neighbors=" in refusal(err)
 
 
+_OTHERS = [(model, name) for i, model in enumerate(MODELS) for j, name in enumerate(_TABLES) if (i + j) % 2]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "name", "settings"),
-    # Each model on each table, with the settings in turn.
-    [(*pair, of) for pair, of in zip(itertools.product(MODELS, _TABLES), itertools.cycle(_SETTINGS), strict=False)],
+    # Each model on every second table, other ones than above, with the settings in turn.
+    [(*pair, of) for pair, of in zip(_OTHERS, itertools.cycle(_SETTINGS), strict=False)],
 )
-def test_every_model_on_every_awkward_table(model, name, settings):
+def test_every_model_on_awkward_tables(model, name, settings):
     _check(model, name, _SETTINGS[settings])

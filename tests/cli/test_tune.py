@@ -152,8 +152,8 @@ def test_a_fit_by_a_learner_says_how_to_search(capsys, rings):
 def _started(tmp_path, *options):
     """A search that lasts some seconds, in a process of its own, after its first candidates."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(800, 5))
-    np.savez(tmp_path / "big.npz", X=X, y=np.where(np.sin(3 * X[:, 0]) + 0.5 * rng.normal(size=800) > 0, "u", "v"))
+    X = rng.normal(size=(400, 5))
+    np.savez(tmp_path / "big.npz", X=X, y=np.where(np.sin(3 * X[:, 0]) + 0.5 * rng.normal(size=400) > 0, "u", "v"))
     command = [sys.executable, "-m", "mercer", "tune", "big.npz", "--log", "t.jsonl", *options]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120

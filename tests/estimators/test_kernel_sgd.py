@@ -18,7 +18,7 @@ from mercer.gram import Gram
 from mercer.kernels import RBF, Constant, Polynomial, Sigmoid
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.smo import SMO
-from sklearn_checks import every_check, in_turn, not_passed
+from sklearn_checks import in_turn, not_passed
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -285,15 +285,11 @@ SETTINGS = (
 )
 
 
-def test_scikit_learns_own_checks_with_the_settings_in_turn():
-    checks = in_turn(SETTINGS, 0)
+# Each check has one of the settings every day, and each of the others in a slow test.
+@pytest.mark.parametrize("first", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in range(1, len(SETTINGS)))])
+def test_scikit_learns_own_checks_with_the_settings_in_turn(first):
+    checks = in_turn(SETTINGS, first)
     assert len(checks) > 50 and not_passed(checks) == {}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model", SETTINGS, ids=["primal", "log loss", "uniform"])
-def test_scikit_learns_own_checks(model):
-    assert not_passed(every_check(model)) == {}
 
 
 @pytest.mark.parametrize(

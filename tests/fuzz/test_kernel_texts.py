@@ -120,7 +120,7 @@ def test_any_text(text):
 
 
 @pytest.mark.slow
-@settings(max_examples=5_000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=1_700, deadline=None, suppress_health_check=list(HealthCheck))
 @given(EXPRESSIONS | st.text(max_size=200))
 def test_many_texts(text):
     reads_or_says_why(text)

@@ -121,7 +121,7 @@ def test_edited_files(suffix, folder, edits):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", SEEDS)
-@settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=350, deadline=None, suppress_health_check=list(HealthCheck))
 @given(edits=EDITS)
 def test_many_edited_files(suffix, folder, edits):
     path = folder / f"many{suffix}"

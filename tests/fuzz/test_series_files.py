@@ -133,7 +133,7 @@ def test_edited_folders(root, edits, lost):
 
 
 @pytest.mark.slow
-@settings(max_examples=2500, **SETTINGS)
+@settings(max_examples=800, **SETTINGS)
 @given(edits=EDITS, lost=LOST)
 def test_many_edited_folders(root, edits, lost):
     reads_or_says_why(_folder(root, edits, lost))
@@ -192,7 +192,7 @@ def test_archives_of_any_arrays(root, members, axes):
 
 
 @pytest.mark.slow
-@settings(max_examples=4_000, **SETTINGS)
+@settings(max_examples=1_300, **SETTINGS)
 @given(members=archives(), axes=AXES)
 def test_many_archives_of_any_arrays(root, members, axes):
     path = root / "many.npz"

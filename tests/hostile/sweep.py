@@ -2,7 +2,7 @@
 
 A case is drawn from a number, so that any case of the sweep can be run again alone::
 
-    python tests/hostile/sweep.py 0 12500
+    python tests/hostile/sweep.py 0 4200
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from hostile.sweep import case, run
 from mercer import SVC, SVR, BayesianLinearRegression, KernelKMeans, KernelMachine, KernelNeighborsRegressor, KernelPCA
 from mercer._errors import DataError, MercerError, NumericalError
 
-EVERYDAY, WHOLE, PARTS = 200, 12_500, 25
+EVERYDAY, WHOLE, PARTS = 200, 4_200, 12
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(30, 3))
 Y = ROWS[:, 0]

@@ -102,7 +102,7 @@ def test_the_exact_solution_is_inside(seed: int, learner: str, classes: int, wei
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.integers(0, 2**32 - 1), st.sampled_from(["svc", "svr", "logistic", "ridge"]), st.integers(2, 4), st.booleans()
 )
