@@ -18,7 +18,7 @@ from mercer._errors import DataError
 from mercer.data.trees import Trees
 from mercer.kernels import PartialTree, Subtree
 
-DEEP = 100_000
+DEEP = 40_000
 
 
 class Node(list):

@@ -80,7 +80,7 @@ def test_the_next_file_removes_what_a_killed_process_left_and_nothing_else(tmp_p
 
 
 @needs_locks
-@pytest.mark.parametrize("kills", [1, pytest.param(6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_model_that_is_saved_again_and_again_survives_every_kill(tmp_path, kills):
     path = tmp_path / "model.mercer"
     for number in range(kills):

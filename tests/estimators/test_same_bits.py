@@ -49,7 +49,7 @@ def results(model: Any, y: np.ndarray, rows: int) -> dict[str, bytes]:
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("rows", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rows", [FEW, pytest.param(550, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("model", "y"), EVERY)
 def test_any_number_of_threads(model: Any, y: np.ndarray, rows: int) -> None:
     with mercer.config(n_jobs=1), threadpool_limits(1, user_api="blas"):

@@ -141,8 +141,8 @@ def test_several_targets_share_the_kernel() -> None:
 
 @pytest.mark.slow
 def test_many_rows_start_from_a_sample() -> None:
-    rows = RNG.normal(size=(2300, 2))
-    y = np.sin(2 * rows[:, 0]) + 0.1 * RNG.normal(size=2300)
+    rows = RNG.normal(size=(1300, 2))
+    y = np.sin(2 * rows[:, 0]) + 0.1 * RNG.normal(size=1300)
     tuned = KernelRidge("loo", kernel=RBF([3.0, 3.0]), kernel_params="loo").fit(rows, y)
     assert tuned.search_.evaluations < 30
     assert error(tuned) < 0.0115
@@ -150,8 +150,8 @@ def test_many_rows_start_from_a_sample() -> None:
 
 @pytest.mark.slow
 def test_the_bits_do_not_depend_on_the_number_of_threads() -> None:
-    rows = RNG.normal(size=(1100, 3))
-    y = np.sin(2 * rows[:, 0]) + 0.1 * RNG.normal(size=1100)
+    rows = RNG.normal(size=(600, 3))
+    y = np.sin(2 * rows[:, 0]) + 0.1 * RNG.normal(size=600)
     one, two = (KernelRidge("loo", kernel=RBF(1.0), kernel_params="loo", n_jobs=jobs).fit(rows, y) for jobs in (1, 2))
     assert one.search_ == two.search_
     np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -154,8 +155,9 @@ def test_other_learners_name_the_search(model: Any, name: str) -> None:
     ids=["SVC", "SVR"],
 )
 def test_scikit_learns_checks(settings: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    # The fits of the folds are most of the time, and no check looks at them.
+    # The fits of the folds are most of the time, and no check looks at them: two folds, and no finer than factors of 10.
     monkeypatch.setattr("mercer.estimators.svm.chosen_by_folds._FOLDS", 2)
+    monkeypatch.setattr("mercer.selection.coarse_to_fine._FINEST", math.log(10.0))
     others = not_passed(in_turn(settings, 0))
     # Folds of repeated rows are other folds than those of rows with weights.
     assert set(others) <= {
