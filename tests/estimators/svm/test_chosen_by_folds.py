@@ -155,7 +155,8 @@ def test_other_learners_name_the_search(model: Any, name: str) -> None:
     ids=["SVC", "SVR"],
 )
 def test_scikit_learns_checks(settings: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    # The fits of the folds are most of the time, and no check looks at them: two folds, and no finer than factors of 10.
+    # The fits of the folds are most of the time, and no check looks at them: two folds, and
+    # factors of 10.
     monkeypatch.setattr("mercer.estimators.svm.chosen_by_folds._FOLDS", 2)
     monkeypatch.setattr("mercer.selection.coarse_to_fine._FINEST", math.log(10.0))
     others = not_passed(in_turn(settings, 0))
