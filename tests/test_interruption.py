@@ -155,7 +155,7 @@ FITS = {
     "BayesianLinearRegression": "X, c, y, m = vectors(3_000, 4_000)\nSTART\nBayesianLinearRegression().fit(X, y)",
 }  # fmt: skip
 
-# Many rows, or few that are long; what one pair of rows takes is in ``kernels/test_interruption.py``.
+# Many rows, repeated where they take long to make, or few long ones; for one pair see ``kernels/test_interruption.py``.
 MATRICES = {
     "Spectrum": "X = strings(6_000, 1_500)\nSTART\nk.Spectrum(12)(X)",
     "BlendedSpectrum": "X = strings(6_000, 800)\nSTART\nk.BlendedSpectrum(6)(X)",
@@ -165,16 +165,16 @@ MATRICES = {
     "Mismatch": "X = strings(6_000, 1_000)\nSTART\nk.Mismatch(5, 1, alphabet=8)(X)",
     "WeightedDegree": "X = strings(6_000, 1_000)\nSTART\nk.WeightedDegree(6, shift=200)(X)",
     "BagOfWords": "X = strings(20_000, 2_000)\nSTART\nk.BagOfWords(r'\\w')(X)",
-    "ShortestPath": "X = graphs(400, 600)\nSTART\nk.ShortestPath()(X)",
+    "ShortestPath": "X = graphs(100, 600) * 4\nSTART\nk.ShortestPath()(X)",
     "ShortestPath, one graph": "X = graphs(1, 8_000)\nSTART\nk.ShortestPath()(X)",
-    "WeisfeilerLehman": "X = graphs(400, 2_000)\nSTART\nk.WeisfeilerLehman(80)(X)",
-    "Graphlet": "X = graphs(40, 8_000)\nSTART\nk.Graphlet(5)(X)",
+    "WeisfeilerLehman": "X = graphs(100, 2_000) * 4\nSTART\nk.WeisfeilerLehman(80)(X)",
+    "Graphlet": "X = graphs(10, 8_000) * 4\nSTART\nk.Graphlet(5)(X)",
     "Graphlet, one graph": "X = graphs(1, 100_000)\nSTART\nk.Graphlet(5)(X)",
     "Graphlet, samples of one graph": "X = graphs(1, 1_000)\nSTART\nk.Graphlet(5, samples=100_000_000, seed=1)(X)",
     "Graphlet, samples": "X = graphs(20, 1_000)\nSTART\nk.Graphlet(5, samples=3_000_000, seed=1)(X)",
-    "Propagation": "X = graphs(40, 8_000)\nSTART\nk.Propagation(0.01, 300, 'labels')(X)",
+    "Propagation": "X = graphs(10, 8_000) * 4\nSTART\nk.Propagation(0.01, 300, 'labels')(X)",
     "RandomWalk": "X = graphs(400, 80)\nSTART\nk.RandomWalk(0.01)(X)",
-    "Subtree": "X = trees(8_000, 300)\nSTART\nk.Subtree()(X)",
+    "Subtree": "X = trees(2_000, 300) * 4\nSTART\nk.Subtree()(X)",
     "SubsetTree": "X = trees(4_000, 100)\nSTART\nk.SubsetTree(0.4)(X)",
     "PartialTree": "X = trees(4_000, 100)\nSTART\nk.PartialTree(0.4)(X)",
     "GlobalAlignment": "X = arrays(3_000, 100, 2)\nSTART\nk.GlobalAlignment(1.0)(X)",

@@ -212,7 +212,7 @@ def left_out_problem(noise: float, scale: float, seed: int) -> LinearSystem:
     return LinearSystem(PrecomputedGram(RBF(scale)(rows)), np.column_stack([target, target**2]), [0.0, 0.0])
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("per_target", [True, False])
 @pytest.mark.parametrize("noise", [0.0, 0.1, 1.0, 10.0])
 @pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
