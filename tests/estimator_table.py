@@ -130,7 +130,7 @@ def refitted(model: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def many_rows(model: Any) -> np.ndarray:
-    """Enough rows for several tiles; each seven times, but for the estimators that merge equal rows."""
+    """Enough rows for several tiles; each six times, but for the estimators that merge equal rows."""
     merging = isinstance(
         model,
         KernelSGDClassifier
@@ -143,5 +143,5 @@ def many_rows(model: Any) -> np.ndarray:
         | NuSVR
         | OneClassSVM,
     )
-    jitter = np.linspace(0, 1e-3, 630)[:, None] if merging else 0.0
-    return np.tile(X, (7, 1)) + jitter
+    jitter = np.linspace(0, 1e-3, 540)[:, None] if merging else 0.0
+    return np.tile(X, (6, 1)) + jitter
