@@ -12,11 +12,11 @@ from mercer.kernels import RBF
 from mercer.solvers.restricted.journal import Journal
 
 RNG = np.random.default_rng(0)
-X = RNG.normal(size=(1500, 3))
-CODES = np.digitize(X[:, 0] + X[:, 1] ** 2 + 0.3 * RNG.normal(size=1500), [0.0, 1.5])
+X = RNG.normal(size=(700, 3))
+CODES = np.digitize(X[:, 0] + X[:, 1] ** 2 + 0.3 * RNG.normal(size=700), [0.0, 1.5])
 TWO = np.where(CODES > 0, "yes", "no")
 THREE = np.array(["low", "middle", "top"])[CODES]
-WEIGHTS = RNG.uniform(0.0, 2.0, 1500)
+WEIGHTS = RNG.uniform(0.0, 2.0, 700)
 LANDMARKS = X[:50]
 
 
@@ -45,9 +45,9 @@ def test_partitions_have_the_answer_of_arrays(y):
     whole = model().fit(X, codes)
     parts = model().fit(da.from_array(X, chunks=(170, 3)), da.from_array(codes, chunks=170))
     np.testing.assert_allclose(parts.predict_proba(X), whole.predict_proba(X), atol=1e-3)
-    lazy = parts.predict_proba(da.from_array(X, chunks=(500, 3)))
+    lazy = parts.predict_proba(da.from_array(X, chunks=(300, 3)))
     np.testing.assert_allclose(lazy.compute(), parts.predict_proba(X), atol=1e-12)
-    assert parts.predict(da.from_array(X, chunks=(500, 3))).compute().tolist() == parts.predict(X).tolist()
+    assert parts.predict(da.from_array(X, chunks=(300, 3))).compute().tolist() == parts.predict(X).tolist()
 
 
 def test_a_checkpoint_changes_nothing_but_the_way_of_the_rows(tmp_path):
@@ -88,7 +88,7 @@ def test_the_limit_of_steps_counts_for_blocks_as_well():
 
 def test_what_cannot_be_done_is_said():
     with pytest.raises(DataError, match="class"):
-        model().fit(Blocks(X, np.full(1500, "yes")))
+        model().fit(Blocks(X, np.full(700, "yes")))
     with pytest.raises(DataError, match="no labels of classes"):
         model().fit(Blocks(X, X[:, 0]))
     with pytest.raises(ParameterError, match="approximation='nystroem'"):

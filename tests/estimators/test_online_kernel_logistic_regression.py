@@ -199,9 +199,10 @@ class Plain:
         self.cheapest = float(min(costs))
 
 
-@pytest.mark.parametrize("labels", [Y, THREE], ids=["two", "three"])
 @pytest.mark.parametrize("strategy", ["truncation", "smallest", "projection"])
-@pytest.mark.parametrize("budget", [1, 7, 20, 200])
+@pytest.mark.parametrize(
+    ("labels", "budget"), [(Y, 1), (THREE, 7), (Y, 20), (THREE, 200)], ids=["two-1", "three-7", "two-20", "three-200"]
+)
 def test_budgets_are_those_of_a_plain_loop(labels, strategy, budget, monkeypatch):
     monkeypatch.setattr(budgeted, "_CHUNK", 16)
     monkeypatch.setattr(budgeted, "_FEWER", 16)
@@ -226,17 +227,18 @@ def test_the_error_of_the_budget_bounds_what_was_lost(labels, strategy):
     kernel, alpha, budget = RBF(0.7), 0.1, 20
     model = OnlineKernelLogisticRegression(kernel=kernel, alpha=alpha, budget=budget, budget_strategy=strategy)
     outputs = 1 if len(classes) == 2 else 3
-    everything = np.zeros((len(X), outputs))
-    for i in range(len(X)):
+    rows = X[:60]
+    everything = np.zeros((len(rows), outputs))
+    for i in range(len(rows)):
         if i == 0:
             values = np.zeros(outputs)
         else:
-            values = model.decision_function(X[[i]]).reshape(-1)
+            values = model.decision_function(rows[[i]]).reshape(-1)
         g = (np.arange(outputs) == codes[i]) - softmax(values) if outputs > 1 else [(codes[i] == 1) - expit(values[0])]
         everything *= 1 - RATES[i] * alpha
         everything[i] += RATES[i] * np.asarray(g)
-        model.partial_fit(X[[i]], labels[[i]], classes, step_sizes=RATES[[i]])
-    both = np.vstack([X, model.support_vectors_])
+        model.partial_fit(rows[[i]], labels[[i]], classes, step_sizes=RATES[[i]])
+    both = np.vstack([rows, model.support_vectors_])
     for c in range(outputs):
         difference = np.concatenate([everything[:, c], -model.dual_coef_[c]])
         distance = np.sqrt(difference @ kernel(both) @ difference)

@@ -16,7 +16,7 @@ from mercer import BayesianLinearRegression, KernelPCA, KernelQuantileRegression
 from mercer.maps import NystroemMap
 
 # Above 127 rows OpenBLAS uses its own threads, above 512 our factorisations are cut into blocks.
-FEW, MANY = 400, 700
+FEW, MANY = 260, 700
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(MANY, 3))
 LABELS = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
@@ -62,9 +62,9 @@ def test_any_number_of_threads(model: Any, y: np.ndarray, rows: int) -> None:
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_other_calls_at_the_same_time() -> None:
     cases = [p.values for p in EVERY]
-    rows = 200
+    rows = 150
     alone = [results(*case, rows) for case in cases]
-    order = np.random.default_rng(0).permutation(2 * len(cases)) % len(cases)
+    order = np.random.default_rng(0).permutation(len(cases))
     # Whoever set a limit first must not keep Mercer's callers in other threads from setting theirs.
     with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(8) as callers:
         answers = list(callers.map(lambda i: results(*cases[i], rows), order))

@@ -71,7 +71,7 @@ def test_a_matrix_that_is_only_conditionally_positive_needs_the_intercept():
 
 @pytest.mark.parametrize("solver", ["projected-gradient", "accelerated-projected-gradient"])
 def test_projected_gradients_reach_the_same_answer(solver):
-    X, y = iris()
+    X, y = (side[::2] for side in iris())
     slow, quick = SVC(solver=solver, tol=1e-6).fit(X, y), SVC().fit(X, y)
     np.testing.assert_allclose(slow.decision_function(X), quick.decision_function(X), atol=1e-4)
     assert slow.certificate_.dual == pytest.approx(quick.certificate_.dual, rel=1e-8)

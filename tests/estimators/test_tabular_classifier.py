@@ -43,7 +43,8 @@ def fitted(classes: int) -> TabularClassifier:
 
 def test_scikit_learns_own_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     # The choice of a penalty is most of a fit, and no check looks at it.
-    monkeypatch.setattr("mercer.estimators.tabular.penalty._COSTS", (1.0, 10.0))
+    for name, value in {"_COSTS": (1.0, 10.0), "_FOLDS": 2, "_PARTITIONS": 1, "_SINGLY": 4}.items():
+        monkeypatch.setattr(f"mercer.estimators.tabular.penalty.{name}", value)
     checks = every_check(TabularClassifier())
     assert len(checks) > 50 and not_passed(checks) == {}
 
@@ -75,9 +76,8 @@ def test_it_learns_what_a_linear_model_cannot(classes: int, y: np.ndarray) -> No
     assert model.relevance_[0] > 0.5 > 0.1 > model.relevance_[2]
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_it_beats_the_shares_and_a_line_on_generated_tables(seed: int) -> None:
-    rng = np.random.default_rng(seed)
+def test_it_beats_the_shares_and_a_line_on_generated_tables() -> None:
+    rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 4))
     y = X[:, 0] * X[:, 1] + 0.2 * rng.normal(size=200) > 0
     loss = [
@@ -96,14 +96,14 @@ def test_noise_alone_has_the_probabilities_of_the_classes() -> None:
 
 def test_several_classes() -> None:
     X, y = load_iris(return_X_y=True)
-    assert cross_val_score(TabularClassifier(), X, y, cv=3).mean() > 0.92
+    assert TabularClassifier().fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.92
 
 
 @pytest.mark.parametrize(("classes", "y"), [(2, TWO), (3, THREE)])
 def test_weights_are_repetitions(classes: int, y: np.ndarray) -> None:
-    weights = np.random.default_rng(1).integers(0, 4, 110)
-    rows = np.repeat(np.arange(110), weights)
-    weighted = TabularClassifier().fit(TRAIN, y[:110], sample_weight=weights)
+    weights = np.random.default_rng(1).integers(0, 4, 60)
+    rows = np.repeat(np.arange(60), weights)
+    weighted = TabularClassifier().fit(TRAIN[:60], y[:60], sample_weight=weights)
     repeated = TabularClassifier().fit(TRAIN.iloc[rows], y[rows])
     np.testing.assert_allclose(weighted.predict_proba(TEST), repeated.predict_proba(TEST), atol=1e-6)
     assert weighted.n_rows_ == repeated.n_rows_ == (weights > 0).sum()
@@ -156,23 +156,24 @@ def test_the_noise_of_labels_has_a_lower_bound() -> None:
     assert TabularClassifier().fit(X, X[:, 0] > 0).noise_ >= 0.03 * (1 - 1e-12)
 
 
+SHORT = TRAIN[:50]
 AWKWARD = {
-    "one column": (TRAIN[["size"]], TWO[:110]),
-    "two rows of each class": (TRAIN[:4], ["a", "b", "a", "b"]),
+    "one column": (SHORT[["size"]], TWO[:50]),
+    "two rows of each class": (SHORT[:4], ["a", "b", "a", "b"]),
     "booleans and dates": (
-        TRAIN.assign(old=TRAIN["size"] > 80, sold=pd.date_range("2020-01-01", periods=110, freq="11D")),
-        TWO[:110],
+        SHORT.assign(old=SHORT["size"] > 80, sold=pd.date_range("2020-01-01", periods=50, freq="11D")),
+        TWO[:50],
     ),
-    "two rows": (TRAIN[:2], ["a", "b"]),
-    "constant columns": (TRAIN.assign(size=1.0), TWO[:110]),
-    "nothing but constants": (TRAIN[["size"]].assign(size=1.0), TWO[:110]),
-    "a column that is missing": (TRAIN.assign(size=np.nan), TWO[:110]),
-    "repeated rows": (pd.concat([TRAIN[:10]] * 5), np.tile(TWO[:10], 5)),
-    "repeated rows that disagree": (pd.concat([TRAIN[:10]] * 5), RNG.choice(["a", "b"], 50)),
-    "huge values": (TRAIN.assign(size=TRAIN["size"] * 1e140), TWO[:110]),
-    "a class of one row": (TRAIN, np.where(np.arange(110) == 3, "rare", TWO[:110])),
-    "text": (TRAIN.assign(note=[f"number {i} in the list" for i in range(110)]), TWO[:110]),
-    "each row a class": (TRAIN[:8], np.arange(8)),
+    "two rows": (SHORT[:2], ["a", "b"]),
+    "constant columns": (SHORT.assign(size=1.0), TWO[:50]),
+    "nothing but constants": (SHORT[["size"]].assign(size=1.0), TWO[:50]),
+    "a column that is missing": (SHORT.assign(size=np.nan), TWO[:50]),
+    "repeated rows": (pd.concat([SHORT[:10]] * 5), np.tile(TWO[:10], 5)),
+    "repeated rows that disagree": (pd.concat([SHORT[:10]] * 5), RNG.choice(["a", "b"], 50)),
+    "huge values": (SHORT.assign(size=SHORT["size"] * 1e140), TWO[:50]),
+    "a class of one row": (SHORT, np.where(np.arange(50) == 3, "rare", TWO[:50])),
+    "text": (SHORT.assign(note=[f"number {i} in the list" for i in range(50)]), TWO[:50]),
+    "each row a class": (SHORT[:8], np.arange(8)),
 }
 
 
@@ -210,12 +211,12 @@ def test_new_categories() -> None:
 
 def test_rows_that_are_left_out_are_of_all_classes_in_their_shares() -> None:
     y = np.where(np.arange(110) == 3, "rare", TWO[:110])
-    with pytest.warns(MercerWarning, match="learns from 40 of the 110 rows"):
-        model = TabularClassifier(max_rows=40).fit(TRAIN, y)
+    with pytest.warns(MercerWarning, match="learns from 30 of the 110 rows"):
+        model = TabularClassifier(max_rows=30).fit(TRAIN, y)
     kept = model.model_.predict(model.model_.X_fit_)
-    assert model.n_rows_ == 40 == len(kept) and len(model.classes_) == 3
+    assert model.n_rows_ == 30 == len(kept) and len(model.classes_) == 3
     assert abs(np.mean(kept == "cheap") - np.mean(y == "cheap")) < 0.1
-    assert model.certificate_.storage.endswith("40 of 110 rows")
+    assert model.certificate_.storage.endswith("30 of 110 rows")
 
 
 def test_copies_and_files(tmp_path: object) -> None:

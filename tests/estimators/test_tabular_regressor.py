@@ -104,9 +104,8 @@ def test_it_beats_a_linear_model_and_says_how_sure_it_is() -> None:
     assert MODEL.relevance_.argsort()[-2:].tolist() == [2, 0] and MODEL.relevance_[4] < 0.05
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_it_beats_the_mean_and_a_line_on_generated_tables(seed: int) -> None:
-    rng = np.random.default_rng(seed)
+def test_it_beats_the_mean_and_a_line_on_generated_tables() -> None:
+    rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 4))
     y = np.where(X[:, 0] > 0, X[:, 1], -X[:, 1]) + np.abs(X[:, 2]) + 0.1 * rng.normal(size=150)
     scores = [cross_val_score(m, X, y, cv=3).mean() for m in (TabularRegressor(), LinearRegression(), DummyRegressor())]
@@ -169,24 +168,25 @@ def test_weights_of_one_and_rows_without_weight_change_nothing() -> None:
             TabularRegressor().fit(TRAIN, PRICE[:90], sample_weight=wrong)
 
 
+SHORT = TRAIN[:50]
 AWKWARD = {
-    "one row": (TRAIN[:1], PRICE[:1]),
-    "two rows": (TRAIN[:2], PRICE[:2]),
-    "constant columns": (TRAIN.assign(size=1.0, age=2.0, town="Ulm"), PRICE[:90]),
-    "nothing but constants": (TRAIN[["size"]].assign(size=1.0), PRICE[:90]),
-    "a column that is missing": (TRAIN.assign(size=np.nan, town=None), PRICE[:90]),
-    "repeated rows": (pd.concat([TRAIN[:10]] * 5), np.tile(PRICE[:10], 5)),
-    "repeated rows that disagree": (pd.concat([TRAIN[:10]] * 5), RNG.normal(size=50)),
-    "huge values": (TRAIN.assign(size=TRAIN["size"] * 1e140), PRICE[:90] * 1e60),
-    "tiny values": (TRAIN.assign(size=TRAIN["size"] * 1e-300), PRICE[:90] * 1e-60),
-    "an outlier": (TRAIN.assign(size=TRAIN["size"].where(TRAIN.index > 0, 1e15)), PRICE[:90]),
-    "a constant target": (TRAIN, np.full(90, 3.0)),
-    "numbers as text": (TRAIN.assign(size=TRAIN["size"].astype(str)), PRICE[:90]),
-    "text": (TRAIN.assign(note=[f"number {i} in the list" for i in range(90)]), PRICE[:90]),
-    "text alone": (TRAIN[[]].assign(note=[f"number {i} in the list" for i in range(90)]), PRICE[:90]),
+    "one row": (SHORT[:1], PRICE[:1]),
+    "two rows": (SHORT[:2], PRICE[:2]),
+    "constant columns": (SHORT.assign(size=1.0, age=2.0, town="Ulm"), PRICE[:50]),
+    "nothing but constants": (SHORT[["size"]].assign(size=1.0), PRICE[:50]),
+    "a column that is missing": (SHORT.assign(size=np.nan, town=None), PRICE[:50]),
+    "repeated rows": (pd.concat([SHORT[:10]] * 5), np.tile(PRICE[:10], 5)),
+    "repeated rows that disagree": (pd.concat([SHORT[:10]] * 5), RNG.normal(size=50)),
+    "huge values": (SHORT.assign(size=SHORT["size"] * 1e140), PRICE[:50] * 1e60),
+    "tiny values": (SHORT.assign(size=SHORT["size"] * 1e-300), PRICE[:50] * 1e-60),
+    "an outlier": (SHORT.assign(size=SHORT["size"].where(SHORT.index > 0, 1e15)), PRICE[:50]),
+    "a constant target": (SHORT, np.full(50, 3.0)),
+    "numbers as text": (SHORT.assign(size=SHORT["size"].astype(str)), PRICE[:50]),
+    "text": (SHORT.assign(note=[f"number {i} in the list" for i in range(50)]), PRICE[:50]),
+    "text alone": (SHORT[[]].assign(note=[f"number {i} in the list" for i in range(50)]), PRICE[:50]),
     "more columns than rows": (pd.DataFrame(RNG.normal(size=(12, 150))), RNG.normal(size=12)),
-    "booleans": (TRAIN.assign(old=TRAIN["age"] > 40), PRICE[:90]),
-    "differences of time": (TRAIN.assign(gap=TRAIN["sold"].diff()), PRICE[:90]),
+    "booleans": (SHORT.assign(old=SHORT["age"] > 40), PRICE[:50]),
+    "differences of time": (SHORT.assign(gap=SHORT["sold"].diff()), PRICE[:50]),
 }
 
 
