@@ -47,7 +47,7 @@ SUPERVISED = [
     pytest.param(KernelRidge(kernel="rbf"), NUMBERS, id="KernelRidge"),
     pytest.param(mercer.KernelLMS(tol=0.02), NUMBERS, id="KernelLMS"),
     pytest.param(KernelRidge("loo", kernel="rbf"), NUMBERS, id="KernelRidge, leave-one-out"),
-    pytest.param(mercer.MultipleKernelRidge(), NUMBERS, id="MultipleKernelRidge"),
+    pytest.param(mercer.MultipleKernelRidge(n_iter=20), NUMBERS, id="MultipleKernelRidge"),
     pytest.param(
         mercer.MultipleKernelRidge(search="random", n_iter=3, random_state=0), NUMBERS, id="MultipleKernelRidge, random"
     ),

@@ -71,16 +71,15 @@ def test_the_iterations_are_those_of_lloyd(kernel: Any, memory: int | None) -> N
 def test_with_the_linear_kernel_it_is_k_means(dtype: Any, form: Any) -> None:
     rows = form(X.astype(dtype))
     weight = np.random.default_rng(2).uniform(0.5, 2.0, len(X))
-    for seed in range(3):
+    for seed, kernel in enumerate(("linear", 1.0 * Linear())):
         start = X[np.random.default_rng(seed).choice(len(X), 6, replace=False)].astype(dtype)
         peer = KMeans(6, init=start, n_init=1, tol=0).fit(X, sample_weight=weight)
-        for kernel in ("linear", 1.0 * Linear()):
-            ours = KernelKMeans(6, kernel=kernel, init=start).fit(rows, sample_weight=weight)
-            np.testing.assert_array_equal(ours.labels_, peer.labels_)
-            assert ours.n_iter_ == peer.n_iter_
-            assert ours.inertia_ == pytest.approx(peer.inertia_, rel=1e-12 if dtype == np.float64 else 1e-5)
-            np.testing.assert_allclose(ours.transform(rows), peer.transform(X), rtol=1e-4, atol=1e-4)
-            assert ours.score(rows) == pytest.approx(peer.score(X), rel=1e-5)
+        ours = KernelKMeans(6, kernel=kernel, init=start).fit(rows, sample_weight=weight)
+        np.testing.assert_array_equal(ours.labels_, peer.labels_)
+        assert ours.n_iter_ == peer.n_iter_
+        assert ours.inertia_ == pytest.approx(peer.inertia_, rel=1e-12 if dtype == np.float64 else 1e-5)
+        np.testing.assert_allclose(ours.transform(rows), peer.transform(X), rtol=1e-4, atol=1e-4)
+        assert ours.score(rows) == pytest.approx(peer.score(X), rel=1e-5)
         assert isinstance(ours.kernel_, kernels.Kernel)
 
 
