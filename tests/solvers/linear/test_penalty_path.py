@@ -179,7 +179,7 @@ def test_the_choice_is_a_minimum_of_its_curve(criterion, per_target: bool) -> No
         penalties, curves = choose(path, criterion, None, per_target=per_target)
         assert len(penalties) == 2 and (per_target or penalties[0] == penalties[1])
         assert (np.diff(curves.alphas) > 0).all() and np.isin(penalties, curves.alphas).all()
-        dense = trace(path, np.geomspace(1e-6, 1e3, 900))
+        dense = trace(path, np.geomspace(1e-6, 1e3, 150))
         sign = -1.0 if criterion == "evidence" else 1.0
         values, curve = sign * dense.of(criterion), sign * curves.of(criterion)
         if not per_target:
@@ -213,12 +213,13 @@ def left_out_problem(noise: float, scale: float, seed: int) -> LinearSystem:
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("per_target", [True, False])
 @pytest.mark.parametrize("noise", [0.0, 0.1, 1.0, 10.0])
 @pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
 def test_leave_one_out_is_least_where_few_diagonals_say(
-    monkeypatch: pytest.MonkeyPatch, noise: float, scale: float, per_target: bool, seed: int
+    monkeypatch: pytest.MonkeyPatch, noise: float, scale: float, seed: int
 ) -> None:
+    # In turn, so that each noise and each scale has both.
+    per_target = ([0.0, 0.1, 1.0, 10.0].index(noise) + [0.3, 1.0, 4.0].index(scale) + seed) % 2 == 0
     calls = []
     whole = ShiftedBand.inverse_diagonal
     monkeypatch.setattr(ShiftedBand, "inverse_diagonal", lambda *a: calls.append(1) or whole(*a))
@@ -228,7 +229,7 @@ def test_leave_one_out_is_least_where_few_diagonals_say(
         penalties, curves = choose(path, "loo", None, per_target=per_target)
         count = len(calls)
         exact = trace(path, curves.alphas)
-        dense = trace(path, np.geomspace(*default_penalties(200.0)[[0, -1]], 200))
+        dense = trace(path, np.geomspace(*default_penalties(200.0)[[0, -1]], 100))
     # Every value that is given is exact, whatever was interpolated on the way.
     np.testing.assert_array_equal(curves.loo, exact.loo)
     values, results = (
