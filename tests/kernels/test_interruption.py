@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import _thread
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -50,7 +50,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     def watched(loop: Callable[..., Any], arguments: tuple[Any, ...], steps: float) -> Any:
         if steps > 1e6:
             starts.append(steps)
-            timer = threading.Timer(0.1, _thread.interrupt_main)
+            timer = threading.Timer(0.03, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
             timer.daemon = True
             timer.start()
         return real(loop, arguments, steps)

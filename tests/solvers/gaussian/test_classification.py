@@ -80,14 +80,16 @@ def test_gradients_are_those_of_the_value(name: str, scale: float, variance: flo
 COVARIANCES = [(k, data[0]) for k, data in EXAMPLES if k.definiteness == "positive"]
 
 
-@pytest.mark.parametrize(("kernel", "rows"), COVARIANCES, ids=[repr(k)[:70] for k, _ in COVARIANCES])
-def test_gradients_by_the_parameters_of_every_kernel(kernel: Kernel, rows: Any) -> None:
+@pytest.mark.parametrize("index", range(len(COVARIANCES)), ids=[repr(k)[:70] for k, _ in COVARIANCES])
+def test_gradients_by_the_parameters_of_every_kernel(index: int) -> None:
+    kernel, rows = COVARIANCES[index]
     n = len(rows)
-    for name, y in (("laplace", np.arange(n) % 2), ("laplace", np.arange(n) % 3), ("ep", np.arange(n) // 2 % 2)):
-        objective = evidence(kernel, y, name, rows)
-        value, gradient = objective(kernel.theta)
-        expected = differences(objective, kernel.theta, 1e-4)
-        np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-6 * abs(value))
+    # In turn: how a kernel's slopes are summed is the same for all three.
+    name, y = (("laplace", np.arange(n) % 2), ("laplace", np.arange(n) % 3), ("ep", np.arange(n) // 2 % 2))[index % 3]
+    objective = evidence(kernel, y, name, rows)
+    value, gradient = objective(kernel.theta)
+    expected = differences(objective, kernel.theta, 1e-4)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-6 * abs(value))
 
 
 @pytest.mark.parametrize("variance", [1e-3, 1.0, 1e2, 1e5])
@@ -132,7 +134,7 @@ def dense_evidence(K: np.ndarray, y: np.ndarray, c: int) -> float:
     """By matrices of (cn, cn), Rasmussen and Williams, equations 3.39 and 3.44."""
     n = len(y)
     prior, targets, f = np.kron(np.eye(c), K), np.eye(c)[y].T.ravel(), np.zeros(n * c)
-    for _ in range(60):
+    for _ in range(25):
         p = softmax(f.reshape(c, n), axis=0)
         stacked = np.concatenate([np.diag(row) for row in p])
         W = np.diag(p.ravel()) - stacked @ stacked.T
@@ -197,7 +199,7 @@ def one_by_one(K: np.ndarray, signs: np.ndarray) -> tuple[float, np.ndarray]:
     tau, nu = np.full(n, 1e-12), np.zeros(n)
     nodes, weights = np.polynomial.hermite_e.hermegauss(80)
     weights = weights / weights.sum()
-    for _ in range(60):
+    for _ in range(25):
         for i in range(n):
             S = np.linalg.inv(np.linalg.inv(K) + np.diag(tau))
             m = S @ nu
@@ -294,7 +296,7 @@ def test_ascents_do_not_depend_on_each_other() -> None:
     for name, y in (("laplace", TWO), ("ep", TWO), ("laplace", FOUR)):
         objective = evidence(1.0 * RBF(1.0), y, name)
         bounds = np.log([(1e-2, 1e2), (0.1, 10.0)])
-        several = MultiStart(restarts=2, random_state=0, n_jobs=2).maximise(objective, [0.0, 0.0], bounds)
-        alone = MultiStart(restarts=2, random_state=0, n_jobs=1).maximise(objective, [0.0, 0.0], bounds)
+        several = MultiStart(restarts=1, random_state=0, n_jobs=2).maximise(objective, [0.0, 0.0], bounds)
+        alone = MultiStart(restarts=1, random_state=0, n_jobs=1).maximise(objective, [0.0, 0.0], bounds)
         assert [t.theta for t in several.trials] == [t.theta for t in alone.trials]
         assert several.value >= objective.solve(np.zeros(2)).value.evidence

@@ -103,9 +103,11 @@ def check_gradient(objective: Objective, theta: np.ndarray) -> None:
         assert gradient[i] == pytest.approx(slope, rel=1e-4, abs=rounding), (i, value)
 
 
-@pytest.mark.parametrize("name", ["evidence", "loo"])
-@pytest.mark.parametrize(("kernel", "data"), EXAMPLES, ids=[repr(k)[:70] for k, _ in EXAMPLES])
-def test_gradients_of_every_kernel(kernel: Kernel, data: tuple, name: Any) -> None:
+@pytest.mark.parametrize("index", range(len(EXAMPLES)), ids=[repr(k)[:70] for k, _ in EXAMPLES])
+def test_gradients_of_every_kernel(index: int) -> None:
+    kernel, data = EXAMPLES[index]
+    # In turn: how a kernel's slopes are summed is the same for both.
+    name: Any = ("evidence", "loo")[index % 2]
     # Where a kernel is not positive semi-definite, enough noise makes the covariance so.
     n = len(data[0])
     lowest = np.linalg.eigvalsh(kernel(data[0])).min()
@@ -115,8 +117,10 @@ def test_gradients_of_every_kernel(kernel: Kernel, data: tuple, name: Any) -> No
     check_gradient(Objective(task, name), np.append(kernel.theta, np.log(0.2)))
 
 
-@pytest.mark.parametrize("name", ["evidence", "loo"])
-@pytest.mark.parametrize("scale", [1e-3, 1e-2, 0.1, 1.0, 10.0, 1e2, 1e3])
+SCALES = [1e-3, 1e-2, 0.1, 1.0, 10.0, 1e2, 1e3]
+
+
+@pytest.mark.parametrize(("scale", "name"), [(s, ("evidence", "loo")[i % 2]) for i, s in enumerate(SCALES)])
 @pytest.mark.parametrize(
     "make",
     [
