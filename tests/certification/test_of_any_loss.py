@@ -87,16 +87,17 @@ def random_quantiles(number: int) -> None:
     not_violated(model, rows, y, random.integers(1, 3, n).astype(float) if number % 2 else None)
 
 
-@pytest.mark.parametrize("number", range(10))
+@pytest.mark.parametrize("number", range(9))
 def test_no_bound_is_violated(number: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         random_machine(number)
-        random_quantiles(number)
+        if number < 4:
+            random_quantiles(number)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(10, 80, 10))
+@pytest.mark.parametrize("first", range(4, 74, 10))
 def test_no_bound_is_violated_in_many_problems(first: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -154,7 +154,7 @@ def random_logistic(number: int) -> None:
         assert (far <= certificate.prediction_bound(new)).all()
 
 
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", range(6))
 def test_no_bound_is_violated(number: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -168,7 +168,7 @@ def test_no_bound_is_violated(number: int) -> None:
 def test_no_bound_is_violated_in_many_problems() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for number in range(12, 82):
+        for number in range(6, 76):
             random_ridge(number)
             random_logistic(number)
             random_hinge(number)
@@ -241,10 +241,10 @@ def test_bounds_of_several_pairs_of_classes_hold_together() -> None:
     model.set_params(decision_function_shape="ovo").fit(X, labels)
     whole = certify_landmarks(model, X, labels).prediction_bound(NEW[:1])
     short = 0
-    for seed in range(12):
+    for seed in range(6):
         part = certify_landmarks(model, X, labels, n_rows=25, confidence=0.8, random_state=seed)
         short += (part.prediction_bound(NEW[:1]) < whole).any()
-    assert short <= 3
+    assert short <= 1
 
 
 def covered(targets: int, rows: int, draws: int) -> float:

@@ -46,7 +46,7 @@ def test_same_bits_for_any_number_of_threads_across_tiles(kernel: Kernel, data: 
         X = np.resize(X, (tiles.TILE + 9, X.shape[1]))
     V = np.cos(np.arange(3.0 * len(X)).reshape(len(X), 3))
     results = []
-    for n_jobs in (1, 2, 3):
+    for n_jobs in (1, 3):
         gram = Gram(kernel, X, n_jobs=n_jobs)
         results.append((gram.dense(), gram @ V, Gram(kernel, Z, X, n_jobs=n_jobs) @ V))
     K = results[0][0]

@@ -81,7 +81,7 @@ def _composites(inner):
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.recursive(leaves, _composites, max_leaves=6))
 def test_what_a_kernel_prints_reads_back_as_an_equal_kernel(kernel):
     assert parse_kernel(repr(kernel)) == kernel

@@ -15,7 +15,7 @@ from mercer.kernels import RBF, ArcCosine, Laplacian, Linear, Matern, Polynomial
 from mercer.maps import CountSketchMap, RandomFourierMap
 
 X = np.random.default_rng(3).normal(size=(6, 3))
-SEEDS = 400
+SEEDS = 200
 STATIONARY = [
     RBF(1.5),
     RBF((1.0, 2.0, 3.0)),
@@ -158,7 +158,7 @@ def test_sparse_rows_and_single_precision(phi: Any) -> None:
 
 @pytest.mark.parametrize("phi", MAPS, ids=repr)
 def test_any_number_of_threads(phi: Any, rng: np.random.Generator) -> None:
-    rows = rng.normal(size=(150_000, 3))
+    rows = rng.normal(size=(20_000, 3))
     with mercer.config(n_jobs=1):
         one = phi.fit(rows).transform(rows)
     with mercer.config(n_jobs=2):

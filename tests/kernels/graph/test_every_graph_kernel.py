@@ -118,7 +118,7 @@ _NAMES = [repr(kernel) for kernel, _ in NAIVE]
 
 @pytest.mark.parametrize(("kernel", "counts"), NAIVE, ids=_NAMES)
 @given(X=st.lists(graphs(), min_size=1, max_size=4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_counts_what_a_naive_program_counts(kernel: Any, counts: Callable[[Graph], Counts], X: list[Graph]) -> None:
     each = [counts(graph) for graph in X]
     naive = [[common(one, other) for other in each] for one in each]
@@ -128,7 +128,7 @@ def test_counts_what_a_naive_program_counts(kernel: Any, counts: Callable[[Graph
 
 @pytest.mark.parametrize("kernel", [kernel for kernel, _ in NAIVE], ids=_NAMES)
 @given(graph=graphs(), data=st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_the_order_of_nodes_does_not_matter(kernel: Any, graph: Graph, data: st.DataObject) -> None:
     order = np.array(data.draw(st.permutations(range(graph.n))), int)
     K = kernel([graph, shuffled(graph, order)])
