@@ -69,7 +69,8 @@ def test_of_linear_is_the_product_of_means():
 
 @pytest.mark.parametrize("inner", [Spectrum(2) + 0.5, Spectrum(1).normalized()])
 def test_of_strings(inner):
-    np.testing.assert_allclose(SetOf(inner)(WORDS), naive(inner, WORDS, WORDS), atol=1e-12)
+    few = WORDS[:6]
+    np.testing.assert_allclose(SetOf(inner)(few), naive(inner, few, few), atol=1e-12)
 
 
 def test_of_graphs_and_of_functions():

@@ -140,7 +140,7 @@ class InDouble(StoredRows):
 
 
 def test_steps_in_single_precision_end_where_those_in_double_do():
-    stated, _ = problem(4000, 300, alphas=(1e-4, 1e-4))
+    stated, _ = problem(2000, 150, alphas=(1e-4, 1e-4))
     rows = stated.rows
     double = RestrictedLeastSquares(InDouble(rows.gram, rows.targets, rows.weights), stated.white, stated.alphas)
     a, b = RestrictedCG().solve(stated), RestrictedCG().solve(double)

@@ -174,7 +174,7 @@ class WithoutState:
     "loss, weight, most", [(Hinge(), 1.0, 30), (Hinge(), 100.0, 70), (EpsilonInsensitive(0.1), 1.0, 45)]
 )
 def test_multipliers_save_passes_and_are_not_needed(loss, weight, most):
-    n, m = 3000, 150
+    n, m = 1500, 100
     y = signs(n) if loss.targets == "signs" else numbers(n) - 5.0
     _, rows, white = rows_of(y, m)
     rows = StoredRows(rows.gram, y, np.full(n, weight))

@@ -23,10 +23,9 @@ CODES = np.digitize(X[:, 0] - X[:, 1] + RNG.logistic(size=N), [-1.0, 1.0])
 WEIGHTS = RNG.integers(0, 3, N).astype(float)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize(
-    "rows, kernel",
-    [(X, Linear()), (sp.csc_array(X), 2.0 * Linear()), (X[:, :2].astype(np.float32), Polynomial(2))],
+    "rows, kernel, classes",
+    [(X, Linear(), 3), (sp.csc_array(X), 2.0 * Linear(), 2), (X[:, :2].astype(np.float32), Polynomial(2), 3)],
     ids=["dense", "sparse", "polynomial"],
 )
 def test_is_the_answer_over_the_kernel_matrix(rows, kernel, classes, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,8 +38,7 @@ def objective(problem: RegularizedRisk, c: np.ndarray, b: float = 0.0) -> float:
     return problem.risk(Kc + b) + problem.alpha * problem.penalty.value(float(np.sqrt(max(c @ Kc, 0.0))))
 
 
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("alpha", [1e-3, 1.0, 50.0])
+@pytest.mark.parametrize(("alpha", "intercept"), [(1e-3, True), (1.0, False), (50.0, True)])
 @pytest.mark.parametrize("loss", cases(EXAMPLES), ids=repr)
 def test_methods_agree_and_each_certifies_itself(loss: Any, alpha: float, intercept: bool) -> None:
     problem = risk(loss, alpha=alpha, intercept=intercept)

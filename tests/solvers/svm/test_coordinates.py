@@ -89,8 +89,8 @@ def test_every_pair_of_classes_of_many_rows(is_sparse, monkeypatch: pytest.Monke
 
 
 def test_many_rows_of_text_are_solved_in_their_columns_as_by_liblinear() -> None:
-    rows = sp.random_array((4000, 50), density=0.1, rng=np.random.default_rng(2), format="csr")
-    labels = np.where(rows @ RNG.normal(size=50) + 0.2 * RNG.normal(size=4000) > 0, 1, -1)
+    rows = sp.random_array((2500, 50), density=0.1, rng=np.random.default_rng(2), format="csr")
+    labels = np.where(rows @ RNG.normal(size=50) + 0.2 * RNG.normal(size=2500) > 0, 1, -1)
     model = SVC(kernel="linear", tol=1e-4).fit(rows, labels)
     assert model.certificate_.storage == FEATURES_STORAGE and model.certificate_.status is Status.converged
     other = LinearSVC(loss="hinge", tol=1e-6, max_iter=20_000, intercept_scaling=100.0, random_state=0).fit(

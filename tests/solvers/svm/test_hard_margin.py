@@ -177,7 +177,7 @@ def test_entries_beyond_float32():
 
 
 def test_where_steps_crawl_an_interior_point_method_goes_on(monkeypatch):
-    X, y = separable(550)
+    X, y = separable(300)
     gram = Gram(RBF(1.5), X)
     expected = solve_hard_margin(gram, y, tol=1e-6).certificate.dual
     monkeypatch.setattr(rescaled, "_DENSE_PATIENCE", 1)

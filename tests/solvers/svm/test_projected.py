@@ -82,7 +82,7 @@ def value(problem, K, beta):
 @pytest.mark.parametrize("accelerated", [False, True])
 @pytest.mark.parametrize("form", FORMS)
 def test_agrees_with_pairwise_decomposition(form, accelerated, rng):
-    problem = make(form, rng)
+    problem = make(form, rng, n=30)
     best = SMO(tol=1e-8).solve(problem).certificate.dual
     solution = ProjectedGradient(accelerated=accelerated).solve(problem)
     c, beta = solution.certificate, solution.value.beta
