@@ -5,7 +5,7 @@ import pytest
 
 import mercer
 from mercer import Gram, kernels
-from mercer.solvers.svm import block, whole_matrix
+from mercer.solvers.svm import active_set, block, whole_matrix
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.smo import SMO
 
@@ -14,10 +14,13 @@ from mercer.solvers.svm.smo import SMO
 def test_the_memory_budget_and_not_the_cache_decides_whether_the_matrix_is_held(intercept, monkeypatch):
     passes, doubled = [], []
     subtract, steps = whole_matrix._subtract, block.smo_double_steps
+    # 4200 rows are like more than 8192: a part comes before all, whose steps are by two pairs.
+    monkeypatch.setattr(active_set, "FIRST", 1024)
+    monkeypatch.setattr(block, "_STREAMED", 4096)
     monkeypatch.setattr(whole_matrix, "_subtract", lambda *a: passes.append(1) or subtract(*a))
     monkeypatch.setattr(block, "smo_double_steps", lambda *a: doubled.append(1) or steps(*a))
     rng = np.random.default_rng(0)
-    n, d = 8300, 70
+    n, d = 4200, 70
     X = rng.normal(size=(n, d))
     # Next to noise: nearly all rows become support vectors.
     y = np.where(X[:, 0] + 2.0 * rng.normal(size=n) > 0, 1.0, -1.0)
