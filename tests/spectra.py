@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
 
+@functools.cache
+def _turns(n: int, seed: int) -> np.ndarray:
+    return np.linalg.qr(np.random.default_rng(seed).standard_normal((n, n)))[0]
+
+
 def planted(values, seed: int = 0) -> np.ndarray:
     """A symmetric matrix with these eigenvalues and random eigenvectors."""
-    Q, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((len(values), len(values))))
+    Q = _turns(len(values), seed)
     K = (Q * values) @ Q.T
     return (K + K.T) / 2
 

@@ -13,7 +13,7 @@ from mercer.solvers.gaussian.workspace import Workspaces
 RNG = np.random.default_rng(0)
 
 
-@pytest.mark.parametrize("n", [1, 5, 700])
+@pytest.mark.parametrize("n", [1, 5, 530])
 def test_everything_that_the_store_knows(n: int) -> None:
     K, d = RBF(1.0)(RNG.normal(size=(n, 2))), RNG.random(n)
     d[0] = 0.0

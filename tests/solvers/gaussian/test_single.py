@@ -82,15 +82,15 @@ def in_double(model: Any, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> 
     return mean, std
 
 
-@pytest.mark.parametrize("mean", ["zero", "linear"])
 @pytest.mark.parametrize(
-    ("kernel", "alpha"),
+    ("kernel", "alpha", "mean"),
     [
-        (1.0 * RBF(2.0), 0.01),
-        (1.0 * RBF(1.0), 1e-3),
-        (1.0 * RBF(30.0), 1e-6),
-        (1.0 * Matern(1.0, nu=0.5), 1e-10),
-        (1e12 * Linear() + 1.0 * RBF(1.0), 0.1),
+        (1.0 * RBF(2.0), 0.01, "linear"),
+        (1.0 * RBF(1.0), 1e-3, "zero"),
+        (1.0 * RBF(30.0), 1e-6, "linear"),
+        (1.0 * Matern(1.0, nu=0.5), 1e-10, "zero"),
+        (1e12 * Linear() + 1.0 * RBF(1.0), 0.1, "linear"),
+        (1e12 * Linear() + 1.0 * RBF(1.0), 0.1, "zero"),
     ],
     ids=repr,
 )

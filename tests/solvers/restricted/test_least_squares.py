@@ -98,7 +98,7 @@ def test_with_all_rows_as_landmarks_it_is_the_exact_solution():
     np.testing.assert_allclose(K @ solution.value, K @ exact, atol=np.sqrt(gap) + 1e-8)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 def test_the_gap_bounds_what_can_be_won(seed):
     rng = np.random.default_rng(100 + seed)
     n, m = int(rng.integers(100, 900)), int(rng.integers(5, 100))

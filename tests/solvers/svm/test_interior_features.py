@@ -30,9 +30,14 @@ def problem(form: str, X: np.ndarray, C: float) -> BoxQP:
     return BoxQP(gram, y, -upper, upper, tube=0.1)
 
 
-@pytest.mark.parametrize("form", ["classes", "values"])
-@pytest.mark.parametrize("C", [1e-2, 1.0, 1e4])
-@pytest.mark.parametrize("spread", [0, 2])
+@pytest.mark.parametrize(
+    ("form", "C", "spread"),
+    [
+        (("classes", "values")[(i + j) % 2], C, spread)
+        for i, C in enumerate([1e-2, 1.0, 1e4])
+        for j, spread in enumerate([0, 2])
+    ],
+)
 def test_it_is_the_answer_of_steps_on_the_matrix(form: str, C: float, spread: int) -> None:
     X = np.random.default_rng(0).normal(size=(N, 6)) * 10.0 ** np.linspace(-spread / 2, spread / 2, 6)
     stated = problem(form, X, C)

@@ -188,7 +188,7 @@ def test_every_plain_step_is_the_one_of_the_formula_and_improves_the_objective(r
 
 
 def test_acceleration_needs_far_fewer_steps(rng):
-    problem = make("classifier", rng, n=150)
+    problem = make("classifier", rng, n=100)
     plain, fast = (ProjectedGradient(accelerated=a).solve(problem).certificate.iterations for a in (False, True))
     assert 3 * fast < plain
 
