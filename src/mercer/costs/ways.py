@@ -18,9 +18,9 @@ from mercer.gram.hold import HELD_SHARE, fits, held_bytes
 from mercer.gram.triangle import SHARE, triangle_bytes
 from mercer.landmarks.choose import choice_bytes, rows_seen
 from mercer.solvers.gaussian.approaches import approach
-from mercer.solvers.gaussian.inducing_laplace import inducing_laplace_bytes
 from mercer.solvers.linear import cholesky, iterative, penalty_path, primal, primal_steps
 from mercer.solvers.restricted import clusters, penalties, precondition
+from mercer.solvers.restricted.evidence_blocks import class_evidence_bytes
 from mercer.solvers.risk import logistic, products
 from mercer.solvers.spectral import eigenpairs
 from mercer.solvers.svm import active_set, smo
@@ -425,7 +425,7 @@ def _classes_on_landmarks(model: Any, case: Case, way: Way) -> Way:
     """The same for classes, whose evaluations take several Newton steps, and two passes for the gradient."""
     n, m, k = case.n, min(case.landmarks, case.n), max(2, len(case.classes))
     functions, pairs = (1, 1) if k == 2 else (k, k * (k - 1) // 2)
-    own = max(choice_bytes(n, m, _how(model)), inducing_laplace_bytes(n, m, k))
+    own = max(choice_bytes(n, m, _how(model)), class_evidence_bytes(n, m, k))
     step = (1.0 + pairs) * n * m * m + (functions * m) ** 3 / 3
     # Without a kernel it is a fixed one.
     if model.optimizer is None or model.kernel is None:

@@ -12,10 +12,9 @@ from mercer._errors import MemoryBudgetError
 from mercer.engine import memory
 from mercer.estimators.shared.on_blocks import rows_to_draw
 from mercer.landmarks.choose import choice_bytes
-from mercer.solvers.gaussian.inducing_laplace import inducing_laplace_bytes
 from mercer.solvers.linear import iterative
 from mercer.solvers.restricted import components, precondition
-from mercer.solvers.restricted.evidence_blocks import evaluation_bytes
+from mercer.solvers.restricted.evidence_blocks import class_evidence_bytes, evaluation_bytes
 
 # With fewer landmarks a function has little to work with.
 _FEWEST = 50
@@ -164,6 +163,6 @@ def _is_of_classes(learner: Any) -> bool:
 def _need(learner: Any, n: int, m: int) -> int:
     if _is_of_classes(learner):
         joint = learner.multi_class == "multinomial"
-        solving = inducing_laplace_bytes(n, m, learner.n_classes_ if joint else 2)
+        solving = class_evidence_bytes(n, m, learner.n_classes_ if joint else 2)
         return max(solving, choice_bytes(n, m, _how(learner)))
     return max(solving_bytes(type(learner).__name__, n, m), choice_bytes(n, m, _how(learner)))

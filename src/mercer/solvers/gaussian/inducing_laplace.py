@@ -31,25 +31,10 @@ from mercer._types import Matrix, Vector
 from mercer.engine import lapack, memory, threads
 from mercer.solvers.gaussian.inducing import kernel_blocks, symmetric
 from mercer.solvers.gaussian.inducing_mode import InducingClassification, InducingMode, find_inducing_mode
-from mercer.solvers.restricted.evidence_blocks import block_rows
+from mercer.solvers.restricted.evidence_blocks import class_evidence_bytes
 from mercer.solvers.solution import Solution
 
 _FEWER = "Pass a smaller n_landmarks, or raise the budget with mercer.config(memory=...)."
-# Matrices of the landmarks, of all classes together, blocks of rows, and columns of all rows for each class, which are
-# stored at the same time.
-_SQUARES, _SYSTEMS, _BLOCKS, _COLUMNS = 4, 3, 5, 8
-
-
-def inducing_laplace_bytes(n: int, m: int, classes: int) -> int:
-    """What an evaluation with gradient stores for n rows and m landmarks, in bytes.
-
-    >>> inducing_laplace_bytes(100_000, 500, 2), inducing_laplace_bytes(100_000, 500, 3)
-    (107880000, 172680000)
-    """
-    c = 1 if classes == 2 else classes
-    pairs = max(c * (c - 1) // 2, 1)
-    squares = m * m * (_SQUARES + _SYSTEMS * c * c + pairs)
-    return 8 * (squares + _BLOCKS * m * block_rows(n, m) + n * (_COLUMNS * c + 2))
 
 
 class InducingEvidence:
@@ -70,7 +55,7 @@ class InducingEvidence:
     @property
     def bytes_each(self) -> int:
         """What an evaluation stores."""
-        return inducing_laplace_bytes(*self.problem.covariance.shape, self.problem.classes)
+        return class_evidence_bytes(*self.problem.covariance.shape, self.problem.classes)
 
     def fresh(self) -> InducingEvidence:
         """The same with a start of its own, as each ascent of a search needs it."""
