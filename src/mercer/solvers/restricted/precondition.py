@@ -14,7 +14,7 @@ from mercer.solvers.restricted.passes import Passes, RowsWithState
 from mercer.solvers.restricted.whitening import Whitening
 
 # Rows of the sample, as multiples of the landmarks: with s rows the estimate is off by a factor of 1 +- sqrt(m / s).
-_LEAST, _MOST = 2, 20
+_LEAST, _MOST = 4, 20
 # Between these, a sample that takes as long as about five passes, each of which takes n / m times this many rows.
 _ROWS_PER_PASS = 30
 # Squares in float32 stay far from overflow.
