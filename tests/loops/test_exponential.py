@@ -2,7 +2,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import FunctionType
 
+import numba
 import numpy as np
 import pytest
 
@@ -36,6 +38,29 @@ def test_ends_of_the_range(function, dtype, low, high):
     function(tile)
     expected = np.array([1, 1, 0, 0, 0, np.inf, np.inf, np.inf, np.nan], dtype)
     np.testing.assert_array_equal(tile, np.tile(expected, (3, 5)))
+
+
+@pytest.mark.parametrize("function, dtype, low, high", FORMS)
+def test_wide_vectors_change_no_value(function, dtype, low, high, rng):
+    source = function.py_func
+    narrow = FunctionType(source.__code__, source.__globals__ | {"prefer_wide_vectors": _nothing})
+    x = rng.uniform(low, high, 10_007).astype(dtype)
+    wide = x.copy()
+    function(wide)
+    numba.njit(fastmath={"contract"}, error_model="numpy")(narrow)(x)
+    np.testing.assert_array_equal(x, wide)
+
+
+@numba.njit
+def _nothing():
+    pass
+
+
+def test_wide_vectors_are_asked_for():
+    # Compiled anew: what comes from the cache has no text.
+    fresh = numba.njit(fastmath={"contract"}, error_model="numpy")(exponential_float32.py_func)
+    fresh(np.zeros(4, np.float32))
+    assert all('"prefer-vector-width"="512"' in text for text in fresh.inspect_llvm().values())
 
 
 def test_other_arrays_are_left_to_numpy(rng):

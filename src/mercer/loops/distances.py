@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer._types import Array
-from mercer.loops._jit import jit
+from mercer.loops._jit import jit, prefer_wide_vectors
 
 # Entries of a row that are looked through at once.
 _CHUNK = 64
@@ -30,18 +30,20 @@ def finish_squared_distances(tile, a, b, multiplier, threshold, lost):
     An entry is spoilt where the distance is less than ``threshold`` of the squared norms: cancellation has then
     eaten its digits. The caller repairs those rows.
     """
-    zero = tile.dtype.type(0)
+    prefer_wide_vectors()
+    zero, one = tile.dtype.type(0), tile.dtype.type(1)
     two = tile.dtype.type(2)
     for i in range(tile.shape[0]):
         ai = a[i]
         row = tile[i]
-        count = 0
+        # A number of the same size as the entries takes part in vectors of the same length; exact up to 2^24.
+        count = zero
         for j in range(row.shape[0]):
             size = ai + b[j]
             distance = size - two * row[j]
-            count += distance <= threshold * size
+            count += one if distance <= threshold * size else zero
             row[j] = multiplier * max(distance, zero)
-        lost[i] = count
+        lost[i] = np.int64(count)
 
 
 @jit
@@ -50,6 +52,7 @@ def finish_leading_distances(tile, a, b, rest_a, rest_b, multiplier, threshold):
 
     The other parts, of squared norms ``rest``, are taken to be orthogonal, except where the leading ones are equal.
     """
+    prefer_wide_vectors()
     zero = tile.dtype.type(0)
     two = tile.dtype.type(2)
     for i in range(tile.shape[0]):
@@ -93,6 +96,7 @@ def repair_squared_distances(tile, left, right, multiplier, threshold, lost):
 @jit
 def manhattan(A, B, multiplier, out):
     """``multiplier * sum_c |A_ic - B_cj|``."""
+    prefer_wide_vectors()
     for i in range(A.shape[0]):
         row = out[i]
         row[:] = 0
@@ -108,6 +112,7 @@ def manhattan(A, B, multiplier, out):
 @jit
 def pull_manhattan(A, B, W, out):
     """``out_c += sum_ij W_ij |A_ic - B_cj|``."""
+    prefer_wide_vectors()
     for i in range(A.shape[0]):
         for c in range(A.shape[1]):
             x = A[i, c]

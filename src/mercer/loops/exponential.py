@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba import float32
 from numba.extending import intrinsic
 
-from mercer.loops._jit import jit_in_order
+from mercer.loops._jit import jit_in_order, prefer_wide_vectors
 
 # x = n ln 2 + r. The first part of ln 2 has so few bits that its multiples are exact.
 _LOG2_E = 1.4426950408889634
@@ -63,6 +63,7 @@ def _scaled_by_power(typing_context, x, n):
 @jit_in_order
 def exponential_float32(tile):
     """``tile = exp(tile)`` for a contiguous float32 tile; below -87.3 zero, above 88.7 infinity, NaN stays NaN."""
+    prefer_wide_vectors()
     flat = tile.reshape(tile.size)
     zero, one, infinite, nothing = np.float32(0), np.float32(1), np.float32(np.inf), np.float32(np.nan)
     for k in range(flat.shape[0]):
@@ -80,6 +81,7 @@ def exponential_float32(tile):
 @jit_in_order
 def exponential_float64(tile):
     """``tile = exp(tile)`` for a contiguous float64 tile; below -708 zero, above 709.7 infinity, NaN stays NaN."""
+    prefer_wide_vectors()
     flat = tile.reshape(tile.size)
     for k in range(flat.shape[0]):
         x = flat[k]
