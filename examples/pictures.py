@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+import argparse
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -292,7 +292,13 @@ def main(folder: Path) -> None:
         pyplot.close(display.figure_)
 
 
+def folder_of(arguments: Sequence[str] | None = None) -> Path:
+    """Return the folder that the command line names."""
+    parser = argparse.ArgumentParser(description="Draw every display of mercer.plotting on generated data.")
+    parser.add_argument("folder", metavar="FOLDER", type=Path, help="where the PNG files are written; made if missing")
+    folder: Path = parser.parse_args(arguments).folder
+    return folder
+
+
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python examples/pictures.py FOLDER")
-    main(Path(sys.argv[1]))
+    main(folder_of())

@@ -104,7 +104,7 @@ class KernelValueError(DataError, NumericalError):
 
 
 class ModelFileError(MercerError, ValueError):
-    """A model file is truncated, altered, of a newer version, or no model file at all; or a model cannot be written.
+    """A model file is truncated, altered, of a newer version, or not a model file at all; or a model cannot be written.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class ModelFileError(MercerError, ValueError):
 
 
 class MissingDependencyError(MercerError, ImportError):
-    """An optional package is needed for what was asked."""
+    """An optional package that the request needs is missing."""
 
 
 class MercerWarning(UserWarning):
@@ -138,7 +138,7 @@ _waiting: ContextVar[_Waiting | None] = ContextVar("waiting", default=None)
 
 
 class LatestWarnings:
-    """Warn at the end of the block, and of warnings that differ in numbers alone, as in several fits, of the last."""
+    """Warn at the end of the block; of warnings that differ only in numbers, as in several fits, give the last."""
 
     def __enter__(self) -> None:
         self._waiting: _Waiting = {}

@@ -1,7 +1,7 @@
 """What the command line knows of estimators before it loads them, and what users have registered.
 
-Estimators say at their class (``_command_line``) how the command line uses them. ``MODELS`` is the index of what they
-say, so that a list of the models loads none of them; a test compares the two. :func:`mercer.extend.register` adds
+Estimators state in their class (``_command_line``) how the command line uses them. ``MODELS`` is the index of them, so
+that a list of the models loads none of them; a test compares the two. :func:`mercer.extend.register` adds
 user-defined classes.
 """
 

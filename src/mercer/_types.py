@@ -13,7 +13,7 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 # Float32 or float64.
 Array = NDArray[np.floating]
-# Of a type that the function's own text tells.
+# Of a type that the function's own text states.
 AnyArray = NDArray[Any]
 # Where rows or columns stand.
 Positions = NDArray[np.intp]

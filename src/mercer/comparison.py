@@ -252,7 +252,7 @@ def _inner_products(
 def _tested(values: Array, size: float, dtype: np.dtype) -> PermutationTest:
     """The first value among all; ``size`` is that of the terms, in whose rounding equal statistics may differ."""
     if not (np.isfinite(values).all() and np.isfinite(size)):
-        # A comparison with what is not a number is false, and the permutations would seem to be smaller.
+        # A comparison with NaN is false, and the permutations would seem to be smaller.
         raise NumericalError(
             "the statistic overflows float64, or that of a permutation. Scale the columns "
             "(sklearn.preprocessing.StandardScaler), or multiply the kernels by small numbers."

@@ -125,6 +125,10 @@ def test_numbers_are_explained_in_their_unit(capsys: Any) -> None:
     result = explained(capsys, "houses.mercer", "houses.csv", "--row", 30)
     predicted = mercer.load("houses.mercer").predict(pd.DataFrame({"size": [29.0]}))[0]
     assert result["sum"] == pytest.approx(predicted) and result["output"] is None
+    code, out, _ = run(capsys, "explain", "houses.mercer", "houses.csv", "--row", 30)
+    words = " ".join(out.split())
+    assert code == 0 and f"price of line 31: prediction {predicted:.6g}" in words
+    assert "sum to the prediction" in words and "decision value" not in words
     code, _, err = run(capsys, "explain", "houses.mercer", "houses.csv", "--row", 1, "--class", "a")
     assert code == 2 and "predicts numbers" in err
 

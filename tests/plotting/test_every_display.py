@@ -38,3 +38,13 @@ def test_pictures_are_written_to_the_folder(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(pictures, "PICTURES", (pictures.prior,))
     pictures.main(tmp_path / "new")
     assert (tmp_path / "new" / "prior.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_help_prints_the_usage_and_names_no_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        pictures.folder_of(["--help"])
+    assert stop.value.code == 0 and "FOLDER" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as stop:
+        pictures.folder_of([])
+    assert stop.value.code == 2 and capsys.readouterr().err.startswith("usage:")
+    assert pictures.folder_of(["pictures"]) == Path("pictures")

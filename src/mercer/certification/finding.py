@@ -1,4 +1,4 @@
-"""What is found of a fit over landmarks beside the problem of all rows."""
+"""The result of comparing a fit over landmarks with the problem of all rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mercer._types import Matrix
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """What is found for one problem.
+    """The result for one problem.
 
     Parameters
     ----------

@@ -100,9 +100,9 @@ def of_loss(rows: RowsOfFit, risk: LossOfRows, alpha: float, offset: float) -> F
     if tube is not None:
         costs = risk.weights / alpha
         box = BoxLoss(tube.centre, -costs * tube.below, costs * tube.above, tube.width, risk.intercept)
-        found = of_box(rows, box, offset)
-        gaps = (alpha * found.gaps[0], alpha * found.gaps[1])
-        return replace(found, primal=alpha * found.primal, gaps=gaps)
+        finding = of_box(rows, box, offset)
+        gaps = (alpha * finding.gaps[0], alpha * finding.gaps[1])
+        return replace(finding, primal=alpha * finding.primal, gaps=gaps)
     f, norm = rows.values[:, 0], float(rows.square_norms[0])
     primal, best = risk.value(f + offset) + alpha * norm / 2, offset
     if not math.isfinite(primal):
@@ -115,19 +115,19 @@ def of_loss(rows: RowsOfFit, risk: LossOfRows, alpha: float, offset: float) -> F
         best += 0.5 * (low + high) if math.isfinite(low) and math.isfinite(high) else 0.0
     u = risk.dual_point(f + best)
     c = -risk.weights * u / alpha
-    found_squares, along = rows.squares(c[:, None]), float(c @ f)
+    squares, along = rows.squares(c[:, None]), float(c @ f)
     at_best = risk.value(f + best)
     conjugate, pulled = risk.conjugate(u), float((risk.weights * u) @ (f + best))
     lost = max(primal - alpha * norm / 2 - at_best, 0.0) + max(at_best + conjugate - pulled, 0.0)
     # The sum of the multipliers is 0 only up to rounding, which a large offset makes visible.
     room = _ROUNDING * (abs(primal) + abs(conjugate) + alpha * float(np.abs(c) @ (np.abs(f) + abs(best))))
     ends = []
-    for square in (float(found_squares.low[0]), float(found_squares.high[0])):
+    for square in (float(squares.low[0]), float(squares.high[0])):
         near = lost + alpha * max(norm - 2 * along + square, 0.0) / 2
         ends.append(max(min(near, primal - _largest_dual(risk, u, alpha * square)), 0.0) + room)
     ball = radius(ends[1], abs(primal) + abs(primal - ends[1]), strength=alpha)
     bound = _LossBound(rows, risk, offset, ball)
-    return Finding(primal, (ends[0], ends[1]), ball, bound, found_squares.rows, len(f))
+    return Finding(primal, (ends[0], ends[1]), ball, bound, squares.rows, len(f))
 
 
 def _largest_dual(risk: LossOfRows, u: Vector, square: float) -> float:
@@ -136,8 +136,8 @@ def _largest_dual(risk: LossOfRows, u: Vector, square: float) -> float:
     def minus_dual(t: float) -> float:
         return risk.conjugate(t * u) + t * t * square / 2
 
-    found = minimize_scalar(minus_dual, bounds=(0.0, 1.0), method="bounded")
-    return -min(float(found.fun), minus_dual(1.0))
+    optimum = minimize_scalar(minus_dual, bounds=(0.0, 1.0), method="bounded")
+    return -min(float(optimum.fun), minus_dual(1.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from mercer.solvers.svm.warm_starts import feasible
 
 # Rows next to a kink of the loss, as multiples of the landmarks, whose multipliers are solved for.
 _FREE = 2
-# Of the part of the dual problem of these rows; the gap is computed from whatever is found.
+# Tolerance of the dual problem of these rows; the gap is computed from the weights, however exact they are.
 _TOL = 1e-4
 # Share of two objectives that rounding may hide in their difference.
 _ROUNDING = 1e-13
@@ -96,14 +96,14 @@ def of_box(rows: RowsOfFit, loss: BoxLoss, offset: float) -> Finding:
     residuals = loss.targets - rows.values[:, 0] - offset
     primal = loss.value(residuals) + float(rows.square_norms[0]) / 2
     beta = _weights(rows, loss, residuals)
-    found, along = rows.squares(beta[:, None]), float(loss.targets @ beta) - loss.tube * float(np.abs(beta).sum())
+    squares, along = rows.squares(beta[:, None]), float(loss.targets @ beta) - loss.tube * float(np.abs(beta).sum())
     gaps = []
-    for square in (float(found.low[0]), float(found.high[0])):
+    for square in (float(squares.low[0]), float(squares.high[0])):
         # Smaller multiples of the weights are feasible, too.
         share = min(1.0, max(along, 0.0) / square) if square > 0 else 1.0
         gaps.append(max(primal - (share * along - share**2 * square / 2), 0.0) + _ROUNDING * primal)
     ball = radius(gaps[1], abs(primal) + abs(primal - gaps[1]))
-    return Finding(primal, (gaps[0], gaps[1]), ball, _BoxBound(rows, loss, offset, ball), found.rows, len(residuals))
+    return Finding(primal, (gaps[0], gaps[1]), ball, _BoxBound(rows, loss, offset, ball), squares.rows, len(residuals))
 
 
 def _weights(rows: RowsOfFit, loss: BoxLoss, residuals: Vector) -> Vector:

@@ -46,15 +46,17 @@ def of_ridge(rows: RowsOfFit, targets: Matrix, weights: Vector, alphas: Vector) 
     """
     residuals = targets - rows.values
     C = weights[:, None] * residuals / alphas
-    found, norms = rows.squares(C), rows.square_norms
+    squares, norms = rows.squares(C), rows.square_norms
     losses = (weights[:, None] * residuals**2).sum(axis=0)
     primal = losses + alphas * norms
     along, own = (C * targets).sum(axis=0), losses / alphas
     # The gap of c itself, without the cancellation of objectives.
-    gaps = [alphas * np.maximum(norms - 2 * (C * rows.values).sum(axis=0) + q, 0.0) for q in (found.low, found.high)]
+    gaps = [
+        alphas * np.maximum(norms - 2 * (C * rows.values).sum(axis=0) + q, 0.0) for q in (squares.low, squares.high)
+    ]
     scaled = [
         np.maximum(primal - _largest_dual(along, own + q, alphas), 0.0) + _ROUNDING * primal
-        for q in (found.low, found.high)
+        for q in (squares.low, squares.high)
     ]
     low, high = (np.minimum(one, other) for one, other in zip(gaps, scaled, strict=True))
     # Of c itself the rows count twice.
@@ -66,7 +68,7 @@ def of_ridge(rows: RowsOfFit, targets: Matrix, weights: Vector, alphas: Vector) 
         (float(low.sum()), float(high.sum())),
         float(np.sqrt(energies / alphas).max()),
         _RidgeBound(rows, weights, energies, halves, alphas),
-        found.rows,
+        squares.rows,
         len(weights),
         float(np.sqrt(at_rows.max() / weights.sum())),
     )
@@ -134,17 +136,17 @@ def of_logistic(
     loss = log_loss(codes, cost, classes)
     best = best_offset(loss, rows.values, offsets) if intercept else offsets
     G = loss.pull(rows.values + best)
-    found, norm = rows.squares(G), float(rows.square_norms.sum())
+    squares, norm = rows.squares(G), float(rows.square_norms.sum())
     primal = loss.value(rows.values + offsets) + norm / 2
     won = primal - loss.value(rows.values + best) - norm / 2
     along = float((G * rows.values).sum())
     low, high = (
         min(max(won, 0.0) + max(norm - 2 * along + q, 0.0) / 2, primal - _largest_entropy(loss, G, q))
-        for q in (float(found.low.sum()), float(found.high.sum()))
+        for q in (float(squares.low.sum()), float(squares.high.sum()))
     )
     ball = radius(high, abs(primal) + abs(primal - high))
     bound = _LogisticBound(rows, loss, offsets, ball, intercept)
-    return Finding(primal, (max(low, 0.0), max(high, 0.0)), ball, bound, found.rows, len(codes))
+    return Finding(primal, (max(low, 0.0), max(high, 0.0)), ball, bound, squares.rows, len(codes))
 
 
 def _largest_entropy(loss: LogLoss, G: Matrix, square: float) -> float:
@@ -160,8 +162,8 @@ def _largest_entropy(loss: LogLoss, G: Matrix, square: float) -> float:
         entropies = -xlogy(t * relative, t * relative).sum(axis=1) - xlogy(1 - t * own, 1 - t * own)
         return t * t * square / 2 - float(loss.cost @ entropies)
 
-    found = minimize_scalar(minus_dual, bounds=(0.0, 1.0), method="bounded")
-    return -min(float(found.fun), minus_dual(1.0))
+    optimum = minimize_scalar(minus_dual, bounds=(0.0, 1.0), method="bounded")
+    return -min(float(optimum.fun), minus_dual(1.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -81,8 +81,8 @@ def certify_landmarks(
         or class. The dual objective is then estimated, and the status is ``probable``. None for all rows.
     confidence : float, default=0.95
         With ``n_rows``: that of the interval of the gap, and of all bounds together: the interval of each of p targets,
-        functions or pairs of classes has the confidence ``1 - (1 - confidence) / p``. To an interval of Student comes
-        a share of the largest deviation of a row, which falls as ``1 / n_rows``.
+        functions or pairs of classes has the confidence ``1 - (1 - confidence) / p``. A Student interval is
+        widened by a share of the largest deviation of a row, which falls as ``1 / n_rows``.
     random_state : int, RandomState or None, default=0
         With ``n_rows``: the seed.
 
@@ -97,7 +97,7 @@ def certify_landmarks(
         If this learner has no such certificate.
     ParameterError
         If the fit was not over landmarks, a parameter is out of its range, the loss is user-defined, or all pairs of
-        rows in blocks are asked for.
+        rows in blocks are requested.
     DataError
         If the data cannot be used, are not those of the fit (rows other than the landmarks at ``landmark_indices_``,
         other columns, numbers of targets or classes), or coefficients of the model are not finite.
@@ -143,22 +143,22 @@ def certify_landmarks(
         weight = check_sample_weight(sample_weight, checked)
         used = np.flatnonzero(weight)
         part = rows_at(checked, weight > 0)
-        found = _FINDINGS[kind](model, part, checked, y, weight[used], used, sample)
-    gap = found.gaps[1]
+        finding = _FINDINGS[kind](model, part, checked, y, weight[used], used, sample)
+    gap = finding.gaps[1]
     return LandmarkCertificate(
-        primal=found.primal,
-        dual=found.primal - gap,
-        kkt_violation=found.distance,
+        primal=finding.primal,
+        dual=finding.primal - gap,
+        kkt_violation=finding.distance,
         iterations=0,
         seconds=time.perf_counter() - start_time,
         peak_bytes=account.peak,
-        status=Status.given if found.is_proven else Status.probable,
-        violations={"distance": found.distance},
-        storage=found.storage,
-        gap_interval=found.gaps,
-        confidence=1.0 if found.is_proven else float(confidence),
-        rows_error=found.rows_error,
-        _at=found.bound,
+        status=Status.given if finding.is_proven else Status.probable,
+        violations={"distance": finding.distance},
+        storage=finding.storage,
+        gap_interval=finding.gaps,
+        confidence=1.0 if finding.is_proven else float(confidence),
+        rows_error=finding.rows_error,
+        _at=finding.bound,
     )
 
 
@@ -265,10 +265,10 @@ def _quantiles(
 ) -> Finding:
     targets = check_numbers(model, y, checked, several=False)[used]
     problems: list[tuple[Loss, Vector]] = [(Quantile(float(level)), targets) for level in model.quantiles_]
-    found = _of_losses(model, part, problems, float(model.C) * weight, 1.0, sample, intercept=True)
+    finding = _of_losses(model, part, problems, float(model.C) * weight, 1.0, sample, intercept=True)
     if len(problems) > 1 or np.ndim(model.quantiles) == 0:
-        return found
-    return replace(found, bound=lambda X: found.bound(X)[:, None])
+        return finding
+    return replace(finding, bound=lambda X: finding.bound(X)[:, None])
 
 
 def _of_losses(

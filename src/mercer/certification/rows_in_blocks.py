@@ -61,7 +61,7 @@ class RowsInBlocks:
         return replace(self, kept=self.kept[mask])
 
     def of_each(self, function: Callable[[Any], Any]) -> Any:
-        """What a function finds for the rows of each block, joined; one pass."""
+        """What a function returns for the rows of each block, joined; one pass."""
         return np.concatenate([function(X) for X in self])
 
     def _parts(self, positions: Positions) -> Iterator[tuple[Any, slice]]:

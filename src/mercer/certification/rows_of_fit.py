@@ -75,9 +75,9 @@ class RowsOfFit:
 
     def squares(self, C: Matrix) -> Squares:
         """Intervals of ``c_j' K c_j`` for coefficients of the rows, (n, k); see :func:`exact.squares`."""
-        found = squares(self.gram, C, self.values, self.sample)
+        intervals = squares(self.gram, C, self.values, self.sample)
         hidden = self.hidden(C)
-        return Squares(np.maximum(found.low - hidden, 0.0), found.high + hidden, found.rows)
+        return Squares(np.maximum(intervals.low - hidden, 0.0), intervals.high + hidden, intervals.rows)
 
     @cached_property
     def gram(self) -> Any:
@@ -109,7 +109,7 @@ class RowsOfFit:
         return np.asarray(_ROUNDING * np.outer(lengths, sizes))
 
     def new_rows(self, X: RowsLike) -> Any:
-        """Rows of a later question, checked as those of the fit.
+        """Later rows, checked as those of the fit.
 
         Raises
         ------

@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for package in ("typer", "rich"):
             optional(package, "the command line")
-        # Imported here and by name: the module needs typer, whose absence has just been answered for.
+        # Imported here and by name: the module needs typer, whose absence has just been handled.
         return int(importlib.import_module("mercer.cli.app").run(arguments))
     except MissingDependencyError as error:
         sys.stderr.write(f"mercer: {error}\n")

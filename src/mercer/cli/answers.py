@@ -1,4 +1,4 @@
-"""What ``mercer predict`` says beside the prediction: intervals, deviations, probabilities, decisions, kept columns."""
+"""What ``mercer predict`` adds to predictions: intervals, deviations, probabilities, decisions, kept columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALL = "all"
 
 
 def check_answers(options: UseOptions, model: TableModel) -> None:
-    """Raise unless the model can say all that is requested; called before any rows are read.
+    """Raise an error unless the model can answer all that is requested; called before any rows are read.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def check_answers(options: UseOptions, model: TableModel) -> None:
 
 
 def _missing(model: TableModel, method: str, what: str) -> ParameterError:
-    """The error for what a model does not say, with what to do."""
+    """The error for an output that a model does not have, with what to do instead."""
     name, numbers = model.report_["model"], model.report_["task"] == "regression"
     if method == "predict_set":
         return ParameterError(
@@ -129,23 +129,23 @@ def answers(
     locate : callable
         From a row to its place.
     """
-    found: dict[str, np.ndarray] = {}
+    answers: dict[str, np.ndarray] = {}
     words = ""
     with warnings.catch_warnings():
-        # Whatever there was to say of the table was said with the predictions.
+        # The predictions have already warned about the table.
         warnings.simplefilter("ignore", MercerWarning)
         warnings.filterwarnings("always", "intervals of coverage", MercerWarning)
         if options.deviations:
-            found[f"{model.target} std"] = model.predict_std(columns, source=source, locate=locate)
+            answers[f"{model.target} std"] = model.predict_std(columns, source=source, locate=locate)
         if options.interval is not None:
             more, words = _intervals(columns, model, options.interval, source, locate)
-            found |= more
+            answers |= more
         if options.probabilities:
             shares = model.predict_proba(columns, source=source, locate=locate)
-            found |= {f"P({label})": column for label, column in zip(model.classes_, shares.T, strict=True)}
+            answers |= {f"P({label})": column for label, column in zip(model.classes_, shares.T, strict=True)}
         if options.decisions:
-            found |= _decisions(model, model.decision_function(columns, source=source, locate=locate))
-    return found, words
+            answers |= _decisions(model, model.decision_function(columns, source=source, locate=locate))
+    return answers, words
 
 
 def _intervals(

@@ -320,7 +320,8 @@ def report(
         str | None,
         typer.Argument(
             metavar="DATA",
-            help="Rows that were not used for the fit, best with the target; by default what the model alone can say.",
+            help="Rows that were not used for the fit, preferably with the target; without them the report describes "
+            "the model alone.",
             show_default=False,
         ),
     ] = None,

@@ -1,4 +1,4 @@
-"""The arguments and options that commands have in common, each said once."""
+"""The arguments and options that commands have in common, each defined once."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ Impute = Annotated[
     str | None,
     typer.Option(
         metavar="mean|median|most_frequent",
-        help="Fill in missing values, with a column that tells where they were. Auto takes them as they are.",
+        help="Fill in missing values, with a column that marks where they were. Auto takes them as they are.",
     ),
 ]
 Calibrate = Annotated[
@@ -78,7 +78,7 @@ Calibrate = Annotated[
     typer.Option(
         "--calibrate",
         help="Also learn how sure predictions are, for --proba and --interval of mercer predict with any model: by "
-        "five fits more, each without a fifth of the rows; with --no-refit or --approximation by the rows held out.",
+        "five more fits, each without a fifth of the rows; with --no-refit or --approximation by the rows held out.",
     ),
 ]
 ParseNumbers = Annotated[
@@ -118,8 +118,8 @@ Rows = Annotated[
         min=2,
         metavar="N",
         show_default=False,
-        help="Fit on at most N rows, drawn at random; by default all, but of more than 20000 so many for auto "
-        "and 10000 for ridge.",
+        help="Fit on at most N rows, drawn at random; by default all rows, but at most 20000 for auto and 10000 "
+        "for ridge.",
     ),
 ]
 Seed = Annotated[

@@ -31,16 +31,16 @@ def naming_lines(model: TableModel, job: Job) -> Iterator[None]:
     except DataError as error:
         if not _ROW.search(str(error)):
             raise
-        found = _error_of_all_rows(model, job)
-        numbers = dict.fromkeys(int(number) for number in _ROW.findall(found))
+        message = _error_of_all_rows(model, job)
+        numbers = dict.fromkeys(int(number) for number in _ROW.findall(message))
         if not numbers or max(numbers) >= len(job.target.values):
             raise
         places = [f"row {number} is {job.locate(number)}" for number in numbers]
-        raise DataError(f"{found} In {job.source}, {' and '.join(places)}.") from error
+        raise DataError(f"{message} In {job.source}, {' and '.join(places)}.") from error
 
 
 def _error_of_all_rows(model: TableModel, job: Job) -> str:
-    """What the kernel says of the rows of the whole table; nothing if it can compare each with itself."""
+    """The error of the kernel about the rows of the whole table; empty if it can compare each with itself."""
     try:
         whole = model.prepared(job.columns, job.target.values, schema=job.schema)
         estimator: Any = whole.estimator

@@ -34,7 +34,7 @@ PICTURES = (".svg", ".png", ".pdf")
 """The formats in which pictures are written."""
 
 PLOTS = ("boundary", "contributions", "gram", "margins", "ordinal", "relevance", "spectrum", "tube")
-"""The pictures of ``mercer plot``; a test asks the module that draws them."""
+"""The pictures of ``mercer plot``; a test compares them with the module that draws them."""
 
 OVER_LANDMARKS: dict[str, tuple[str, ...]] = {
     "ridge": ("--landmarks auto", "--certify", "--checkpoint"),
@@ -44,7 +44,7 @@ OVER_LANDMARKS: dict[str, tuple[str, ...]] = {
     "gp": (),
     "gpc": (),
 }
-"""Models that ``--approximation`` fits to rows in blocks, with the options that they take; a test asks the classes."""
+"""Models that ``--approximation`` fits to rows in blocks, with the options that they take, as a test checks."""
 
 
 def check_fit(options: FitOptions) -> None:

@@ -34,7 +34,7 @@ _ROWS = 1000
 # A kernel on strings, graphs or series may take milliseconds for a pair of rows.
 _ROWS_OF_OBJECTS = 300
 _FOLDS = 5
-# More classes are many pairs to solve: three folds do, and separate fits are quicker than a path, pair by pair.
+# More classes are many pairs to solve: three folds are enough, and separate fits are quicker than a path, pair by pair.
 _FEW_CLASSES = 3
 _FOLDS_OF_MANY_CLASSES = 3
 
@@ -53,7 +53,7 @@ def choose(model: TableModel, job: Job, parameters: Mapping[str, Any], seed: int
         return None
     if left_open == "alpha":
         return _by_leave_one_out(model, job, width_is_open, seed)
-    # What the learner has to say of its data it says when it is fitted to all of them.
+    # The learner warns about its data when it is fitted to all of them.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return _by_folds(model, job, width_is_open, seed)

@@ -137,10 +137,10 @@ def choose(sample: Sample, model: str, parameters: Mapping[str, Any]) -> Choice:
             best = replace(best, penalty=MOST_PENALTY)
     if best is None:
         return Choice(FeatureTable().fit(sample.frame))
-    found = dict(best.choice.parameters)
+    chosen_parameters = dict(best.choice.parameters)
     if name not in parameters:
-        found[name] = _in_units_of(model, best, variance)
-    return Choice(best.choice.table, found, best.choice.words)
+        chosen_parameters[name] = _in_units_of(model, best, variance)
+    return Choice(best.choice.table, chosen_parameters, best.choice.words)
 
 
 def _in_units_of(model: str, best: _Candidate, variance: float) -> float:
@@ -155,7 +155,7 @@ def _in_units_of(model: str, best: _Candidate, variance: float) -> float:
 
 
 def _of_features(sample: Sample, estimator: Any, is_open: bool) -> _Candidate | None:
-    """The Gaussian kernel of some width, or the one that is given; None if the fit will refuse it, or the rows."""
+    """The Gaussian kernel of some width, or the one that is given; None if the fit will reject it or the rows."""
     table = FeatureTable().fit(sample.frame)
     features = table.transform(sample.frame)
     if not isinstance(features, np.ndarray):

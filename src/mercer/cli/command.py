@@ -33,7 +33,7 @@ def command_of(options: FitOptions) -> str:
 
 
 def name_of(data: str) -> str:
-    """Return the name of a file without its folder, which is nobody's business; that of a sample as it is."""
+    """Return the name of a file without its folder, which is private; that of a sample is unchanged."""
     return data if data.startswith("sample:") else Path(data).name
 
 

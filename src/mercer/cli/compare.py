@@ -83,10 +83,10 @@ def advice_beside_constant(scores: Mapping[str, Scores], options: FitOptions) ->
     accuracy if it has no probabilities. None if there is no score, or the fit, the first of the two, is better.
 
     >>> scores = {"KernelRidge": {"r2": -0.2}, "mean of the target": {"r2": -0.01}}
-    >>> found = advice_beside_constant(scores, FitOptions("a.csv", approximation="nystroem"))
-    >>> found["text"][:78]
+    >>> hint = advice_beside_constant(scores, FitOptions("a.csv", approximation="nystroem"))
+    >>> hint["text"][:78]
     'The mean of the target scores higher than KernelRidge on the held-out rows (R²'
-    >>> found["command"]
+    >>> hint["command"]
     'mercer fit a.csv --kernel linear --approximation nystroem'
     """
     if not scores:

@@ -37,7 +37,7 @@ def command(path: Path, json: bool) -> None:
     printer.object({"file": str(path), "command": report["command"], "data_sha256": report.get("data_sha256")})
     if not json:
         line = report["command"]
-        # To another program, such as a shell, it goes as it is.
+        # Another program, such as a shell, gets it unchanged.
         print(printable(line) if sys.stdout.isatty() else line)
 
 

@@ -30,21 +30,21 @@ def explain(options: ExplainOptions) -> None:
         table = read_rows(options, model)
         row = row_of(table, model, options.row)
         with printer.progress("explain"):
-            found = contributions(
+            explanation = contributions(
                 model,
                 row,
                 output=output_of(options.label, model, options.model),
                 by="rows" if options.by == "rows" else "parts",
             )
-    result = _result(options, model, found)
+    result = _result(options, model, explanation)
     if options.out is not None:
         if writer is None:
             write_atomically(options.out, lambda draft: _write_json(result, draft))
         else:
             keep = writer
-            write_atomically(options.out, lambda draft: keep(found.frame(), draft))
+            write_atomically(options.out, lambda draft: keep(explanation.frame(), draft))
     printer.object(result)
-    _print(printer, options, model, found, table.locate(options.row - 1))
+    _print(printer, options, model, explanation, table.locate(options.row - 1))
 
 
 def row_of(table: Table, model: TableModel, number: int) -> Any:
@@ -102,20 +102,20 @@ def output_of(label: str | None, model: TableModel, file: Path) -> Any:
     raise ParameterError(f"--class {label}: the classes are {listing(known)}; name one, or a pair such as {pair}.")
 
 
-def _result(options: ExplainOptions, model: TableModel, found: Contributions) -> dict[str, Any]:
+def _result(options: ExplainOptions, model: TableModel, explanation: Contributions) -> dict[str, Any]:
     return {
         "model": str(options.model),
         "data": options.data,
         "row": options.row,
         "target": model.target,
-        "output": found.output or None,
-        "decision": found.decision,
-        "intercept": found.intercept,
-        "sum": found.sum,
-        "method": found.method,
+        "output": explanation.output or None,
+        "decision": explanation.decision,
+        "intercept": explanation.intercept,
+        "sum": explanation.sum,
+        "method": explanation.method,
         "parts": [
             {**part._asdict(), "places": list(part.places), "value": float(value)}
-            for part, value in zip(found.parts, found.values, strict=True)
+            for part, value in zip(explanation.parts, explanation.values, strict=True)
         ],
     }
 
@@ -124,28 +124,33 @@ def _write_json(result: dict[str, Any], draft: Path) -> None:
     draft.write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
-def _print(printer: Printer, options: ExplainOptions, model: TableModel, found: Contributions, place: str) -> None:
-    shown = found.top(options.top)
-    several = any(part.term for part in found.parts)
+def _print(
+    printer: Printer, options: ExplainOptions, model: TableModel, explanation: Contributions, place: str
+) -> None:
+    shown = explanation.top(options.top)
+    several = any(part.term for part in explanation.parts)
     rows = [
-        [f"{found.values[i]:+.4g}", found.parts[i].label, runs_of(found.parts[i].places)]
-        + ([found.parts[i].term] if several else [])
+        [f"{explanation.values[i]:+.4g}", explanation.parts[i].label, runs_of(explanation.parts[i].places)]
+        + ([explanation.parts[i].term] if several else [])
         for i in shown
     ]
     empty = [""] * (1 + several)
-    hidden = len(found.parts) - len(shown)
+    hidden = len(explanation.parts) - len(shown)
     if hidden:
-        rest = sum(float(value) for value in found.values) - sum(float(found.values[i]) for i in shown)
+        rest = sum(float(value) for value in explanation.values) - sum(float(explanation.values[i]) for i in shown)
         rows.append([f"{rest:+.4g}", f"({hidden} other parts)", *empty])
-    rows.append([f"{found.intercept:+.4g}", "(intercept)", *empty])
-    if found.method == "exact":
-        rows.append([f"{found.sum:+.4g}", "(sum)", *empty])
-    about = f", {found.output}" if found.output else ""
-    title = f"{model.target} of {place}{about}: decision value {found.decision:.6g}"
+    rows.append([f"{explanation.intercept:+.4g}", "(intercept)", *empty])
+    if explanation.method == "exact":
+        rows.append([f"{explanation.sum:+.4g}", "(sum)", *empty])
+    about = f", {explanation.output}" if explanation.output else ""
+    # Every regression of the command line predicts its decision value.
+    name = "prediction" if model.report_["task"] == "regression" else "decision value"
+    title = f"{model.target} of {place}{about}: {name} {explanation.decision:.6g}"
     printer.listed(title, ["value", "part", "places", *(["term"] if several else [])], rows)
-    if found.method == "exact":
-        printer.say("The contributions and the intercept sum to the decision value.", "dim")
+    if explanation.method == "exact":
+        printer.say(f"The contributions and the intercept sum to the {name}.", "dim")
     else:
-        printer.say("A contribution is what the value loses without the part; they need not sum to it.", "dim")
+        words = f"Each value is what the {name} loses without the part; the values need not sum to it."
+        printer.say(words, "dim")
     if options.out is not None:
-        printer.say(f"Wrote {counted(len(found.parts), 'part')} to {options.out}.", "bold green")
+        printer.say(f"Wrote {counted(len(explanation.parts), 'part')} to {options.out}.", "bold green")

@@ -39,7 +39,7 @@ def check_output(path: Path, inputs: Iterable[str | Path] = (), option: str = "-
         if not os.access(directory, os.W_OK) or (existed and not os.access(path, os.W_OK)):
             raise DataError(f"cannot write {path}: permission denied; choose another {option}.")
         if not existed:
-            # Only a trial tells of names that are too long and of file systems that cannot be written to.
+            # Only a trial detects names that are too long and file systems that cannot be written to.
             path.touch(exist_ok=False)
             path.unlink()
     except OSError as error:

@@ -80,10 +80,10 @@ def fit(options: FitOptions) -> None:
             printer.progress("fit" if options.tune is None else "tune", options.tune is not None),
             track() as account,
         ):
-            found = None if options.tune is None else _search(model, job, options, size.most)
-            if found is not None:
-                found["before"] = _before(job, options, parameters, size.most)
-            choice = choose(model, job, parameters, options.seed) if found is None else _found(model, found)
+            search = None if options.tune is None else _search(model, job, options, size.most)
+            if search is not None:
+                search["before"] = _before(job, options, parameters, size.most)
+            choice = choose(model, job, parameters, options.seed) if search is None else _words_of_search(model, search)
             rows = job.sample(job.train, size.most, options.seed)
             seconds, results = _scored(model, job, rows, options)
             judged = None if page is None else page.held_out(model, job, options.seed)
@@ -95,7 +95,7 @@ def fit(options: FitOptions) -> None:
             if options.calibrate:
                 report["calibration"] = _calibrated(model, job, rows, options)
         report["rows"]["fitted"] = len(rows)
-        report.update(outcome(model, _words(job, choice)), search=found)
+        report.update(outcome(model, _words(job, choice)), search=search)
         report.update(
             scores=results, advice=advice(results, options, job), tune=tuning(options, job), peak_bytes=account.peak
         )
@@ -147,7 +147,7 @@ def _before(
         return {}
     model = table_model(job, options, parameters)
     with warnings.catch_warnings():
-        # It is a yardstick: what a fit says of its own shortcomings is not about the model that is written.
+        # It is only a yardstick: its warnings are not about the model that is written.
         warnings.simplefilter("ignore")
         _train(model, job, job.sample(job.train, most, options.seed), options)
         predicted = model.predict(job.rows(job.test))
@@ -155,12 +155,12 @@ def _before(
     return {name: scores(job.target.task, job.target.values[job.test], predicted)}
 
 
-def _found(model: TableModel, found: Mapping[str, Any]) -> str:
+def _words_of_search(model: TableModel, search: Mapping[str, Any]) -> str:
     values = [
         f"{name}={value:.4g}" if isinstance(value, (int, float)) else f"{name} {value}"
-        for name, value in found["table"][0]["parameters"].items()
+        for name, value in search["table"][0]["parameters"].items()
     ]
-    return f"{', '.join(values)} by a search of {counted(found['candidates'], 'candidate')}, {found['folds']} folds"
+    return f"{', '.join(values)} by a search of {counted(search['candidates'], 'candidate')}, {search['folds']} folds"
 
 
 def table_model(job: Job, options: FitOptions, parameters: Mapping[str, Any]) -> TableModel:
@@ -199,7 +199,7 @@ def _calibrated(model: TableModel, job: Job, rows: np.ndarray, options: FitOptio
         model.calibrate(job.rows(job.test), job.target.values[job.test], folds=None)
         return f"split conformal prediction by the {counted(len(job.test), 'row')} held out"
     with warnings.catch_warnings():
-        # What a fit says of its data was said of the fit to all of them.
+        # The fit to all rows has already warned about the data.
         warnings.simplefilter("ignore")
         model.calibrate(job.rows(rows), job.target.values[rows], folds=_FOLDS, random_state=options.seed)
     return f"CV+ of {_FOLDS} folds of {counted(len(rows), 'row')}"
@@ -241,7 +241,7 @@ def _read(options: FitOptions) -> tuple[Table, dict[str, Notation]]:
 
 
 def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numbers: Mapping[str, Notation]) -> Job:
-    """Check all that was read; the kernel among the parameters is told its columns, or chosen by them."""
+    """Check the data; the kernel among the parameters gets its columns, or is chosen by them."""
     columns, values, name = table.split(options.target)
     if not table.is_sparse:
         # A file with thousands of columns is read into as many blocks, and a copy has one for each type.

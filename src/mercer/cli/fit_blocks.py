@@ -39,7 +39,7 @@ from mercer.estimators.table import TableModel
 from mercer.kernels.convert import NAMES
 from mercer.kernels.parse import parse_kernel
 
-# Rows that tell kinds of columns, the task, the encoding, the kernel and the penalty.
+# Rows that determine kinds of columns, the task, the encoding, the kernel and the penalty.
 _SAMPLE = 40_000
 # One of so many rows is held out, by its number.
 _HELD_OUT = 10
@@ -141,14 +141,14 @@ def _estimated(estimator: Any, training: Blocks) -> Estimate:
 
 
 def _landmarks(fitted: Any) -> dict[str, Any]:
-    """How many landmarks the fit has, and what was tried where that was left open."""
-    found: dict[str, Any] = {"number": _count(fitted)}
+    """The number of landmarks of the fit, and the numbers that were tried if it was left open."""
+    landmarks: dict[str, Any] = {"number": _count(fitted)}
     if _is_open(fitted):
         path = fitted.landmark_path_
         # JSON has no number for NaN, which is the loss where no rows were held out.
         losses = [float(loss) if np.isfinite(loss) else None for loss in path.losses]
-        found.update(tried=path.n_landmarks.tolist(), losses=losses, ending=path.ending)
-    return found
+        landmarks.update(tried=path.n_landmarks.tolist(), losses=losses, ending=path.ending)
+    return landmarks
 
 
 def _count(fitted: Any) -> int:
@@ -157,17 +157,17 @@ def _count(fitted: Any) -> int:
 
 
 def _distance(fitted: Any, training: Blocks, large: Large, options: FitOptions) -> dict[str, Any] | None:
-    """How far the fit is from the one to all rows, if that is asked for; the module is loaded for it alone."""
+    """How far the fit is from the one to all rows, if that is requested; the module is loaded only then."""
     if options.certify is None:
         return None
-    found: dict[str, Any] = importlib.import_module("mercer.cli.landmark_distance").distance_from_exact(
+    distance: dict[str, Any] = importlib.import_module("mercer.cli.landmark_distance").distance_from_exact(
         fitted, training, options.certify, large.sample.scale, options.seed
     )
-    return found
+    return distance
 
 
 def _read(options: FitOptions) -> Large:
-    """A sample of the rows that are not held out tells the kinds of the columns, the task, and what is left open."""
+    """Read a sample of the other rows, for the kinds of the columns, the task, and what is left open."""
     names = Blocks(options.data).columns
     if names is None:
         raise DataError(

@@ -66,11 +66,11 @@ def compared(model: TableModel, parts: Iterable[Part], target: Target, source: s
     source : str
         The table, in messages.
     """
-    found = Predicted.of(model, parts, source)
-    if found is None:
+    predicted = Predicted.of(model, parts, source)
+    if predicted is None:
         return {}
-    name, constant = found.constant(model, target)
-    return {type(model.estimator_).__name__: found.scores(), name: constant.scores()}
+    name, constant = predicted.constant(model, target)
+    return {type(model.estimator_).__name__: predicted.scores(), name: constant.scores()}
 
 
 def calibrate(model: TableModel, parts: Iterable[Part], source: str) -> int:
@@ -125,13 +125,13 @@ class Predicted:
 
     def scores(self) -> dict[str, float]:
         """Those of the task, and those of the probabilities."""
-        found = scores(self.task, self.truth, self.predicted)
+        values = scores(self.task, self.truth, self.predicted)
         if self.shares is not None and self.classes is not None:
-            found.update(probability_scores(self.truth, self.shares, self.classes))
-        return found
+            values.update(probability_scores(self.truth, self.shares, self.classes))
+        return values
 
     def constant(self, model: TableModel, target: Target) -> tuple[str, Predicted]:
-        """The same rows with what is best for all of them in a sample: the mean, or the most frequent class."""
+        """The same rows with a constant prediction from a sample: the mean, or the most frequent class."""
         n = len(self.truth)
         if self.classes is None:
             return "mean of the target", Predicted(self.task, self.truth, np.full(n, model.target_mean_))

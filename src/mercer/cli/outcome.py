@@ -71,7 +71,7 @@ _OPTIONS = {
     "KernelSearchCV left out": "the search left out",
 }
 
-# More is no paragraph that anybody reads; what is wrong stands at the beginning, and what to do at the end.
+# Nobody reads a longer paragraph; what is wrong stands at the beginning, and what to do at the end.
 _LONGEST = 1500
 _ROLE = re.compile(r"""roles=\{['"]?(.*?)['"]?: "(\w+)"\}""")
 
@@ -92,7 +92,7 @@ def ending(command: Callable[[], Any], json: bool = False) -> int:
 
     ``MERCER_DEBUG=1`` in the environment shows the traceback of any error.
     """
-    # Closed by who called us, as in `mercer fit ... >&-`: what is printed is not wanted.
+    # Closed by the caller, as in `mercer fit ... >&-`: what is printed is not wanted.
     sys.stdout, sys.stderr = (stream or _Nowhere() for stream in (sys.stdout, sys.stderr))
     for stream in (sys.stdout, sys.stderr):
         # A terminal that lacks a letter of a column's name shows a question mark instead.
@@ -103,7 +103,7 @@ def ending(command: Callable[[], Any], json: bool = False) -> int:
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _Notes()
-                # Of use to those who write programs against a library, not to those who run one.
+                # Useful to those who write programs with a library, not to those who run them.
                 for kind in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
                     warnings.simplefilter("ignore", kind)
                 code = command()
@@ -113,7 +113,7 @@ def ending(command: Callable[[], Any], json: bool = False) -> int:
             return say(_STOPPED, INTERRUPTED)
         except SystemExit as error:
             if isinstance(error.__context__, BrokenPipeError):
-                # The reader of our output has left, as in `mercer predict ... | head`; it is to be told no more.
+                # The reader of our output has left, as in `mercer predict ... | head`; nothing more is written to it.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
                 return OK
             raise
@@ -122,7 +122,7 @@ def ending(command: Callable[[], Any], json: bool = False) -> int:
 
 
 class _Nowhere(io.StringIO):
-    """A stream that keeps nothing."""
+    """A stream that discards what is written to it."""
 
     def write(self, text: str) -> int:
         return len(text)
@@ -132,7 +132,7 @@ class _Interrupt:
     """Remembers Ctrl-C while a command runs, also where it falls into a callback of a library that swallows it.
 
     While numba compiles or loads loops, LLVM calls Python back and drops what is raised there; the command then
-    fails with another error, which is no fault of anybody's.
+    fails with another, unrelated error.
     """
 
     def __init__(self) -> None:
@@ -141,7 +141,7 @@ class _Interrupt:
 
     def __enter__(self) -> _Interrupt:
         self._handler, self._hook = signal.getsignal(signal.SIGINT), sys.unraisablehook
-        # Not where somebody has said otherwise: background jobs ignore Ctrl-C.
+        # Not where the signal is already handled otherwise: background jobs ignore Ctrl-C.
         self._ours = (
             threading.current_thread() is threading.main_thread() and self._handler is signal.default_int_handler
         )
@@ -165,14 +165,14 @@ class _Interrupt:
         if not (self.seen and what.exc_type is KeyboardInterrupt):
             self._hook(what)
             return
-        # The command goes on as if nothing had been said, perhaps to its end: once more, when the callback is over.
+        # The command goes on as if nothing had happened, perhaps to its end: send it again after the callback.
         self._again = threading.Timer(_AGAIN, _thread.interrupt_main)
         self._again.daemon = True
         self._again.start()
 
 
 def _explained(error: Exception) -> tuple[str, int]:
-    """What is said of an error, and the exit code."""
+    """The message about an error, and the exit code."""
     if isinstance(error, _USAGE):
         return error.format_message(), USER_FAULT
     if isinstance(error, MercerError):
@@ -190,7 +190,7 @@ def _explained(error: Exception) -> tuple[str, int]:
 
 
 def in_options(message: str) -> str:
-    """Return a message with what is written otherwise on the command line than in Python."""
+    """Return a message in the terms of the command line instead of those of Python."""
     for python, option in _OPTIONS.items():
         message = message.replace(python, option)
     message = _BLOCKS.sub("", message)

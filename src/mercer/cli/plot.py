@@ -118,8 +118,8 @@ def _boundary(drawn: _Drawn) -> Any:
     X = drawn.X
     if sp.issparse(X) or not all(kind == "number" for kind in drawn.model.schema_.kinds.values()):
         raise DataError(
-            "--what boundary moves along columns of numbers, and needs a table of numbers alone. Other pictures, as "
-            "--what margins or gram, take any rows."
+            "--what boundary moves along columns of numbers, and needs a table of numbers alone. Other pictures, "
+            "such as --what margins or gram, take any rows."
         )
     chosen = drawn.features or tuple(X.columns[:2])
     return BoundaryDisplay.from_estimator(drawn.model, X, drawn.y, features=list(chosen), random_state=drawn.seed)
@@ -199,7 +199,7 @@ def _made(what: str, drawn: _Drawn) -> Any:
     Raises
     ------
     ParameterError
-        If the model has no such picture; the message has those that there are.
+        If the model has no such picture; the message lists those that it has.
     """
     kind = _KINDS[what]
     if not kind.fits(drawn):

@@ -65,7 +65,7 @@ def predict(options: UseOptions) -> None:
         _say_written(printer, options, model, len(frame))
     elif not options.json and not options.quiet:
         text = frame.to_csv(index=False)
-        # To another program the labels go as they are.
+        # Another program gets the labels unchanged.
         sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
 
 
@@ -73,7 +73,7 @@ class _Part:
     """One of the files that are predicted for."""
 
     def __init__(self, name: str, path: str, options: UseOptions) -> None:
-        # A name in another encoding than UTF-8 is no text that a table can hold.
+        # A name in another encoding than UTF-8 is not text that a table can hold.
         self.name = NAME if name == STANDARD else name.encode("utf-8", "replace").decode("utf-8")
         self.options = replace(options, data=path, others=[])
         self.is_one_of_several = len(options.files) > 1
@@ -105,7 +105,7 @@ class _Part:
             yield self._frame(whole[kept] if kept else None, predicted, more, model)
 
     def _frame(self, kept: Any, predicted: np.ndarray, more: dict[str, np.ndarray], model: TableModel) -> Any:
-        """One data frame: the file, the kept columns, the predictions, and what more is said."""
+        """One data frame: the file, the kept columns, the predictions, and further columns."""
         names = set() if kept is None else set(kept.columns)
         answers_by_name = {model.target: predicted} | more
         columns: dict[str, Any] = {}

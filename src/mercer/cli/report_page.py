@@ -60,21 +60,21 @@ def held_out(model: TableModel, job: Job, seed: int) -> HeldOut:
     judged = Judged.of(subject, X, y[job.test], "held out", _places(job.locate, job.test))
     assert judged is not None
     learnt = job.rows(job.train)
-    found = baselines(subject, judged, X, (learnt, y[job.train]), seed, most_rows=None)
-    # Here, and not of the model that is written, which may have been fitted to all rows.
-    return HeldOut(judged, found, measured(subject, X, learnt, seed))
+    simple_models = baselines(subject, judged, X, (learnt, y[job.train]), seed, most_rows=None)
+    # Measured here, and not for the model that is written, which may have been fitted to all rows.
+    return HeldOut(judged, simple_models, measured(subject, X, learnt, seed))
 
 
-def of_fit(model: TableModel, job: Job, rows: np.ndarray, found: HeldOut, options: FitOptions) -> str:
+def of_fit(model: TableModel, job: Job, rows: np.ndarray, results: HeldOut, options: FitOptions) -> str:
     """Return the page about a fit to ``rows`` of its table."""
     material = Material(
         Subject.of(model),
         options.seed,
         X=job.rows(job.test) if len(job.test) else None,
-        judged=found.judged,
+        judged=results.judged,
         train=(job.rows(rows), job.target.values[rows]),
-        baselines=found.baselines,
-        far=found.far,
+        baselines=results.baselines,
+        far=results.far,
         record=model.report_,
         steps=_steps(model.report_),
         target=job.target.name,
@@ -117,17 +117,17 @@ def _of_rows(model: TableModel, options: ReportOptions) -> Report:
         steps.append(("SHA-256 of that file", fingerprint))
     seed = record["seed"]
     with warnings.catch_warnings():
-        # Whatever there was to say of the table has been said.
+        # The warnings about the table have already been given.
         warnings.simplefilter("ignore", MercerWarning)
         judged = None if y is None else Judged.of(subject, X, y, "fit" if same else "new", table.locate)
-        found = None if judged is None else baselines(subject, judged, X, None, seed)
+        simple_models = None if judged is None else baselines(subject, judged, X, None, seed)
         far = None if same else measured(subject, X, None, seed)
         material = Material(
             subject,
             seed,
             X=X,
             judged=judged,
-            baselines=found,
+            baselines=simple_models,
             far=far,
             record=record,
             steps=tuple(steps),

@@ -195,31 +195,31 @@ class Printer:
 
     def _search(self, report: Mapping[str, Any]) -> None:
         """The best candidates of a search, and how sure it is which one is the best."""
-        found = report["search"]
-        if found is None:
+        search = report["search"]
+        if search is None:
             return
-        maybe = functools.partial(_maybe, found["metric"])
-        names = list(dict.fromkeys(name for row in found["table"] for name in row["parameters"]))
+        maybe = functools.partial(_maybe, search["metric"])
+        names = list(dict.fromkeys(name for row in search["table"] for name in row["parameters"]))
         rows = [
             [
                 *(_short(row["parameters"].get(name, "")) for name in names),
                 f"{maybe(row['score'])} ± {maybe(row['error'])}",
                 "-" if row["lower"] is None else f"{maybe(row['lower'])} to {maybe(row['upper'])}",
             ]
-            for row in found["table"]
+            for row in search["table"]
         ]
-        title = f"The best of {counted(found['candidates'], 'candidate')}, by {found['folds']} folds"
-        heads = [*names, score_name(found["metric"]), "exact solution"]
+        title = f"The best of {counted(search['candidates'], 'candidate')}, by {search['folds']} folds"
+        heads = [*names, score_name(search["metric"]), "exact solution"]
         self._table(title, heads, rows, best=0, numbers_from=len(names))
-        self.say(found["sentence"])
-        whole = found["stop"].startswith(("done", "certified"))
-        self.say(f"The search is {found['stop']}" if whole else found["stop"], "dim")
+        self.say(search["sentence"])
+        whole = search["stop"].startswith(("done", "certified"))
+        self.say(f"The search is {search['stop']}" if whole else search["stop"], "dim")
 
     def _distance(self, report: Mapping[str, Any]) -> None:
         """How far a fit over landmarks is from the one to all rows; reports of other fits, and older ones, lack it."""
-        found = report.get("distance")
-        if found is not None:
-            self._facts("Certificate for the problem of all rows", distance_lines(found))
+        distance = report.get("distance")
+        if distance is not None:
+            self._facts("Certificate for the problem of all rows", distance_lines(distance))
 
     def _advice(self, report: Mapping[str, Any]) -> None:
         """Where a simpler model did better; the command is left whole, so that it can be copied."""

@@ -28,7 +28,7 @@ def as_file(data: str) -> Iterator[str]:
     if data != STANDARD:
         yield data
         return
-    # Closed by who called us, as in `mercer predict ... - <&-`.
+    # Closed by the caller, as in `mercer predict ... - <&-`.
     if sys.stdin is None:
         raise DataError(f"{NAME} is closed; write CSV with a header line to it, or name a file.")
     with tempfile.TemporaryDirectory(prefix="mercer-") as folder:

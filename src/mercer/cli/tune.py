@@ -64,7 +64,7 @@ def search(model: TableModel, job: Job, options: FitOptions, rows: np.ndarray) -
     with warnings.catch_warnings():
         # The least populated class may have fewer rows than there are folds: that is not the user's fault.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        # Said below, with the option that gives the time.
+        # Reported below, with the option that gives the time.
         warnings.filterwarnings("ignore", "KernelSearchCV ended after one candidate", MercerWarning)
         try:
             searching.fit(prepared.rows, prepared.target)

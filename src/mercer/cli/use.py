@@ -52,19 +52,19 @@ def evaluate(options: UseOptions) -> None:
         given, options = options.data, replace(options, data=path)
         if use_blocks.is_in_blocks(options, model):
             with printer.progress("predict"):
-                found, source = use_blocks.evaluate(options, model)
+                predicted, source = use_blocks.evaluate(options, model)
             target = model.target
         else:
-            found, source, target = _evaluated(options, model, printer)
+            predicted, source, target = _evaluated(options, model, printer)
     printer.evaluated(
         {
             "model": model.report_["model"],
             "file": str(options.model),
             "data": source if given != STANDARD else NAME,
             "target": target,
-            "rows": len(found.truth),
-            "scores": found.scores(),
-            "classes": _by_class(found.truth, found.predicted) if found.task == "classification" else {},
+            "rows": len(predicted.truth),
+            "scores": predicted.scores(),
+            "classes": _by_class(predicted.truth, predicted.predicted) if predicted.task == "classification" else {},
         }
     )
 
@@ -79,9 +79,9 @@ def _evaluated(options: UseOptions, model: TableModel, printer: Printer) -> tupl
     columns = columns_of(table, model)
     printer.begin(words_of_work(columns, model))
     with printer.progress("predict"):
-        found = Predicted.of(model, [(columns, y)], table.source, table.locate)
-    assert found is not None
-    return found, table.source, target
+        predicted = Predicted.of(model, [(columns, y)], table.source, table.locate)
+    assert predicted is not None
+    return predicted, table.source, target
 
 
 def written_rows(options: UseOptions, model: TableModel) -> Table:

@@ -80,10 +80,10 @@ def evaluate(options: UseOptions, model: TableModel) -> tuple[Predicted, str]:
             yield reading.frame(X, options.data, row_place), y
 
     with one_note_a_column():
-        found = Predicted.of(model, parts(), options.data)
+        predicted = Predicted.of(model, parts(), options.data)
     # Blocks without rows raise an error.
-    assert found is not None
-    return found, options.data
+    assert predicted is not None
+    return predicted, options.data
 
 
 def _columns(options: UseOptions, model: TableModel) -> list[str] | None:

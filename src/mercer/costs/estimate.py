@@ -39,7 +39,7 @@ class Estimate:
     nbytes : int
         The most memory that it holds at once, beside the data.
     budget : int
-        What the memory budget has left.
+        How much of the memory budget is left.
     kernel_values : int
         How many are evaluated: ``values_before`` and ``passes`` times ``values_of_pass``.
     values_before, values_of_pass : int
@@ -47,7 +47,7 @@ class Estimate:
     passes : int
         How many passes a typical fit takes; 0 for none.
     seconds : float or None
-        On ``threads`` threads of this machine, if nothing else runs; None if it cannot be said.
+        On ``threads`` threads of this machine, if nothing else runs; None if it cannot be estimated.
     threads : int
     most_rows : int or None
         The largest n that would fit, whatever time it takes; None if memory does not grow with n.
@@ -56,7 +56,7 @@ class Estimate:
     others : tuple of (str, int)
         The other ways of the learner, with their bytes.
     note : str
-        What the figures do not say.
+        What the figures do not cover.
     """
 
     learner: str
@@ -129,7 +129,7 @@ def estimate(model: Any, X: Any, y: Any = None) -> Estimate:
     X : array-like, sparse matrix, objects or Blocks, or tuple (n, d)
         The rows, a few of which are used; or the shape of data that do not exist yet.
     y : array-like of shape (n,) or (n, t), optional
-        Tells the number of classes or targets; by default two classes, or one target.
+        Gives the number of classes or targets; by default two classes, or one target.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def estimate(model: Any, X: Any, y: Any = None) -> Estimate:
     Raises
     ------
     ParameterError
-        If the model is not one of Mercer's learners, or a parameter has no such value.
+        If the model is not one of Mercer's learners, or a parameter has an invalid value.
     DataError
         If a fit could not use the rows.
 
@@ -230,8 +230,8 @@ def _least(ways: list[Way]) -> int:
 def _most_landmarks(model: Any, case: Case, room: float) -> int | None:
     if "n_landmarks" not in model.get_params(deep=False):
         return None
-    found = most(lambda m: landmark_bytes(model, replace(case, landmarks=m)), room)
-    return case.n if found is None else min(case.n, found)
+    largest = most(lambda m: landmark_bytes(model, replace(case, landmarks=m)), room)
+    return case.n if largest is None else min(case.n, largest)
 
 
 def _case(model: Any, X: Any, y: Any) -> tuple[Case, Any]:

@@ -33,7 +33,7 @@ from mercer.solvers.svm.pairwise import JOINED
 # One for the decomposition, and two for errors of rows left out.
 _PASSES_OF_PENALTIES = {"loo": 3, "gcv": 1, "evidence": 1}
 _PASSES, _PASSES_OF_NEWTON, _PASSES_OF_MULTIPLIERS = 16, 25, 50
-# How often Newton's method makes its preconditioner anew.
+# How often Newton's method computes its preconditioner again.
 _REFRESHED = 4
 _PRODUCTS, _PRODUCTS_OF_LANCZOS, _NEWTON_STEPS = 40, 40, 8
 _EVALUATIONS = 30
@@ -68,7 +68,7 @@ class Case:
     blocks : bool
         Whether the rows are read in blocks.
     cheap, costly, definite : bool
-        What the solvers of support vector machines and Gaussian processes ask of the kernel.
+        What the solvers of support vector machines and Gaussian processes need to know of the kernel.
     features : int
         Explicit features of the kernel; 0 if there are none, or not finitely many that are known.
     entries : float
@@ -128,7 +128,7 @@ class Way:
     read : float
         Bytes of stored matrices that products read.
     known : bool
-        Whether seconds can be said.
+        Whether seconds can be estimated.
     note : str
     """
 
@@ -343,7 +343,7 @@ def _svm(model: Any, case: Case) -> list[Way]:
     rows = Way(
         "SMO on active rows", 4 * active_set.BLOCK + kept, a_pass=_SHARE_OF_ROWS * n * n, passes=pairs, note=note
     )
-    # Beside the whole matrix as much again has to be free, which it then does not take.
+    # Beside the whole matrix as much memory again must be free, although the fit does not use it.
     whole = replace(rows, name="SMO on the whole matrix", nbytes=rows.nbytes + 4 * n * n)
     return [whole, rows] if case.costly else [rows]
 

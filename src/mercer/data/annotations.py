@@ -16,7 +16,7 @@ from mercer.data.statements import Arrays, Count, Each, Either, Flag, Is, Maybe,
 
 @cache
 def annotated(cls: type) -> Mapping[str, Statement]:
-    """What the annotations of the parameters of ``cls`` state; without those that say nothing which can be checked.
+    """What the annotations of the parameters of ``cls`` state; without those that state nothing that can be checked.
 
     Examples
     --------

@@ -44,7 +44,7 @@ def read_archive(path: Path, axes: str | None = None) -> Table:
             raise DataError(f"{path} holds a single array; save a table with numpy.savez(path, X=..., y=...).")
         with archive:
             _require_room(archive, path)
-            # Arrays of the other byte order are legal in a file, and no array to compiled code.
+            # Arrays of the other byte order are legal in a file, but compiled code does not take them.
             arrays = {name: _native(archive[name], name, path) for name in archive.files}
     except DataError:
         raise

@@ -45,7 +45,7 @@ class Bags(Objects):
 
     def __init__(self, rows: Members, starts: Any) -> None:
         if not isinstance(rows, (Objects, MixedRows)):
-            # There may be no bag, where none of many was chosen.
+            # There are no bags if none was chosen.
             if not (isinstance(rows, np.ndarray) and rows.dtype.kind == "f" and rows.ndim == 2 and len(rows) == 0):
                 rows = as_vectors(rows, "the members of the bags")
             if not isinstance(rows, np.ndarray):
@@ -187,7 +187,7 @@ def _read_members(members: Callable[[Any], Members], joined: Any, bags: list[Any
         if fault is None:
             raise DataError(f"the members of the bags of {name}, counted from the first: {error}") from error
         row, position, cause = fault
-        # Its row in what was read alone says nothing.
+        # The member was read alone, so the row in its message means nothing.
         why = re.sub(r"^row [0-9]+ of X(: |, )", "", str(cause))
         raise DataError(f"row {row} of {name}, member {position}: {why}") from cause
 

@@ -237,7 +237,7 @@ def checked_kinds(kinds: Mapping[str, str] | None, names: list[str]) -> Mapping[
     Raises
     ------
     ParameterError
-        If ``kinds`` is no dict, or names a column or a kind that does not exist.
+        If ``kinds`` is not a dict, or names a column or a kind that does not exist.
     """
     if kinds is None:
         return {}

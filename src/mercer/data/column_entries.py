@@ -147,7 +147,7 @@ def numbers(
     Raises
     ------
     DataError
-        If another entry is no number, or a number is not finite, or too large.
+        If another entry is not a number, or a number is not finite, or too large.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def dates(column: Column) -> tuple[Vector, Missing]:
     Raises
     ------
     DataError
-        If an entry is no date.
+        If an entry is not a date.
     """
     values, missing = np.zeros(len(column.entries)), column.missing.copy()
     if column.entries.dtype.kind == "M":

@@ -35,7 +35,7 @@ _MOST_VALUES, _LEAST_ROWS = 50, 2
 # The category of missing entries.
 _NO_VALUE = "(missing)"
 _DAY, _YEAR = 86_400.0, 365.2425 * 86_400.0
-# Days that dates must span before their season, and before their weekday, says something.
+# Days that dates must span before their season, and before their weekday, is informative.
 _SEASONS, _WEEKS = 180.0, 7.0
 
 
@@ -229,7 +229,7 @@ class DateColumn:
             "weekday": span >= _WEEKS and len(np.unique(np.floor(known / _DAY) % 7)) > 1,
             "time": len(np.unique(known % _DAY)) > 1,
         }
-        return cls(number, tuple(part for part, told in differ.items() if told))
+        return cls(number, tuple(part for part, varies in differ.items() if varies))
 
     def cut_off(self, farthest: float) -> Self:
         """As :meth:`NumberColumn.cut_off`."""

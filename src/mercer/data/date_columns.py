@@ -15,7 +15,7 @@ _DAY = 86_400.0
 _PERIODS = {"year": 365.2425 * _DAY, "week": 7.0 * _DAY, "day": _DAY}
 PARTS = tuple(_PERIODS)
 """The cycles."""
-# A cycle says something of its own where the dates span so many days.
+# A cycle is informative in itself where the dates span at least so many days.
 _LEAST_SPAN = {"year": 180.0, "week": 7.0, "day": 0.0}
 # The first of January 1970 was a Thursday; weeks begin on Mondays.
 _MONDAY = 3.0 * _DAY
@@ -28,7 +28,7 @@ def find_dates(frame: Any, verbatim: Sequence[str] = ()) -> dict[str, list[str]]
     ----------
     frame : pandas.DataFrame
     verbatim : sequence of str
-        Columns that are not looked at.
+        Columns that are ignored.
 
     Examples
     --------
@@ -36,14 +36,14 @@ def find_dates(frame: Any, verbatim: Sequence[str] = ()) -> dict[str, list[str]]
     >>> find_dates(pd.DataFrame({"at": ["2026-01-31 10:00", "2026-02-08 11:00"], "km": [1, 2]}))
     {'at': ['week', 'day']}
     """
-    found: dict[str, list[str]] = {}
+    cycles: dict[str, list[str]] = {}
     for column in _columns_of_dates(frame, [str(name) for name in frame.columns if str(name) not in verbatim]):
         values, missing = dates(column)
         known = values[~missing]
         span = float(np.ptp(known)) / _DAY
         differ = {"year": True, "week": len(np.unique(known // _DAY % 7)) > 1, "day": len(np.unique(known % _DAY)) > 1}
-        found[column.name] = [part for part in PARTS if span >= _LEAST_SPAN[part] and differ[part]]
-    return found
+        cycles[column.name] = [part for part in PARTS if span >= _LEAST_SPAN[part] and differ[part]]
+    return cycles
 
 
 def _columns_of_dates(frame: Any, names: Sequence[str]) -> Iterator[Column]:
@@ -69,7 +69,7 @@ def expand_dates(frame: Any, cycles: Mapping[str, Sequence[str]], source: str) -
     Raises
     ------
     DataError
-        If an entry is no date.
+        If an entry is not a date.
 
     Examples
     --------

@@ -30,7 +30,7 @@ from mercer.engine.memory import require
 # Below this share of entries that are not zero, a matrix stays sparse: products of dense tiles are that much
 # faster.
 _SPARSE_BELOW = 0.1
-# Of a sparse matrix: mean, variance and scale of a feature, while they are found, and of a linear model for comparison.
+# Of a sparse matrix: mean, variance and scale of a feature while they are computed; and of a linear model to compare.
 _BYTES_PER_FEATURE = 100
 _FEWER_COLUMNS = "Use fewer columns, or raise the budget with mercer.config(memory=...)."
 
@@ -72,7 +72,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         scaled but not shifted, so that its zeros stay zeros.
     impute : {"mean", "median", "most_frequent"}, optional
         How missing numbers are filled in; missing booleans get the most frequent value. For each column with gaps there
-        is a further one, 1 where an entry was missing, because that may tell something. By default both are an error.
+        is a further one, 1 where an entry was missing, because that may be informative. By default both are an error.
         Missing categories always form a separate category, ``"(missing)"``.
     roles : dict of str to str, optional
         Columns whose entries are compared without encoding, and their roles: ``"text"`` or another key of

@@ -72,7 +72,7 @@ class Notation:
 
 
 def notation_of(texts: Sequence[str]) -> Notation | None:
-    """Return the one notation in which all texts are numbers; None if a text is no number.
+    """Return the one notation in which all texts are numbers; None if a text is not a number.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def parse_numbers(frame: Any, source: str, verbatim: Sequence[str] = ()) -> tupl
     DataError
         If a column has several notations.
     """
-    found: dict[str, Notation] = {}
+    notations: dict[str, Notation] = {}
     for name in frame.columns:
         column = frame[name]
         if str(name) in verbatim or not _is_text(column):
@@ -133,8 +133,8 @@ def parse_numbers(frame: Any, source: str, verbatim: Sequence[str] = ()) -> tupl
                 "leave the column out with --drop."
             ) from error
         if notation is not None:
-            found[str(name)] = notation
-    return read_notations(frame, found, source, lambda row: f"row {row + 1}"), found
+            notations[str(name)] = notation
+    return read_notations(frame, notations, source, lambda row: f"row {row + 1}"), notations
 
 
 def read_notations(frame: Any, notations: Mapping[str, Notation], source: str, locate: Locate) -> Any:
@@ -143,7 +143,7 @@ def read_notations(frame: Any, notations: Mapping[str, Notation], source: str, l
     Raises
     ------
     DataError
-        If an entry is no number in the notation of its column.
+        If an entry is not a number in the notation of its column.
     """
     present = {name: notation for name, notation in notations.items() if name in frame.columns}
     columns = {name: _numbers(frame[name], notation, source, locate) for name, notation in present.items()}

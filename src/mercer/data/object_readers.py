@@ -61,7 +61,7 @@ def read_folder(path: Path, read: Callable[[Path], Table]) -> Table:
         )
     for row, name in enumerate(table.columns["file"].astype(str).tolist()):
         file = path / name
-        # Unlike Path.is_file, this says no of a name that is too long.
+        # Unlike Path.is_file, this returns False for a name that is too long.
         if Path(name).name != name or not os.path.isfile(file):
             raise DataError(f"{labels}, {table.locate(row)}: the file {shown(name)} does not exist in {path}.")
         values = read(file).columns

@@ -340,7 +340,7 @@ def short(value: Any) -> str:
     except RecursionError:
         text = reprlib.repr(value)
     except ValueError:
-        # Python writes no whole number of more than some thousands of digits.
+        # Python does not print whole numbers of more than some thousands of digits.
         text = f"a value of type {type(value).__name__} that cannot be printed"
     return text if len(text) <= 60 else f"{text[:57]}..."
 

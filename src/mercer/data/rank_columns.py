@@ -23,7 +23,7 @@ _MISSING = -2.0
 # A category that was not among the rows of the fit.
 _OTHER = -1.0
 _DAY, _YEAR = 86_400.0, 365.2425 * 86_400.0
-# Days that dates must span before their weekday, and before the day of the year, says something.
+# Days that dates must span before their weekday, and before the day of the year, is informative.
 _WEEKS, _SEASONS = 7.0, 1.5 * 365.0
 
 
@@ -130,7 +130,7 @@ class RankedDates:
             "weekday": span >= _WEEKS and len(np.unique(np.floor(known / _DAY) % 7)) > 1,
             "time": len(np.unique(known % _DAY)) > 1,
         }
-        return cls(RankColumn.fit(seconds), tuple(part for part, told in differ.items() if told))
+        return cls(RankColumn.fit(seconds), tuple(part for part, varies in differ.items() if varies))
 
     @property
     def ordered(self) -> tuple[bool, ...]:

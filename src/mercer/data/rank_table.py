@@ -14,7 +14,7 @@ from mercer.data.schema import Locate, Schema
 from mercer.data.statements import Each, Is
 from mercer.data.table import row_place
 
-# A text that occurs only once says nothing of other rows.
+# A text that occurs only once says nothing about other rows.
 _REPEATED = 2
 Column = RankColumn | CodeColumn | RankedDates
 

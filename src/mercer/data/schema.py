@@ -65,7 +65,7 @@ class Schema:
     width : int or None
         For sparse matrices, which have no column names: the number of columns.
     indicators : list of str
-        Columns of numbers and booleans whose gaps are filled in, and told by a further column.
+        Columns of numbers and booleans whose gaps are filled in, and marked in a further column.
     """
 
     kinds: dict[str, str] = field(default_factory=dict)

@@ -27,7 +27,7 @@ FORMATS = (
     ".npz, .json, .ts, .xlsx (or .xls, .ods); .csv, .tsv and .libsvm also with .gz"
 )
 DAMAGE = (gzip.BadGzipFile, EOFError, zipfile.BadZipFile, zlib.error)
-# Lines from which the dialect of a text file is told.
+# Lines from which the dialect of a text file is inferred.
 _HEAD = 200
 # A line with so many more separators than the header is looked at first: pandas would read all of its fields.
 _MANY_MORE = 10_000
@@ -112,9 +112,9 @@ class Separated:
 
 
 def separated(path: Path, separator: str | None = None, *, whole: bool = True) -> Separated:
-    """Return how the fields of a file are set apart, told from its first lines.
+    """Return how the fields of a file are set apart, inferred from its first lines.
 
-    In files with tabs, quotation marks may be letters of the text; with ``whole``, all lines are read to tell.
+    In files with tabs, quotation marks may be letters of the text; with ``whole``, all lines are read to decide.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def separated(path: Path, separator: str | None = None, *, whole: bool = True) -
     names = _fields(header, dialect)
     _check_header(path, names)
     if any(row.count(separator) > len(names) + _MANY_MORE for row in rows):
-        # Python's reader, unlike pandas', refuses fields of more than 128 KiB, which may well be data.
+        # Python's reader, unlike pandas', raises for fields of more than 128 KiB, which may well be data.
         with suppress(csv.Error):
             wide = _too_wide(path, dialect, len(names))
             if wide is not None:
@@ -178,7 +178,7 @@ def _fields(line: str, dialect: Dialect) -> list[str]:
     try:
         fields = next(csv.reader([line], dialect))
     except csv.Error:
-        # Python's reader refuses fields of more than 128 KiB: data, or a line that has another separator.
+        # Python's reader raises for fields of more than 128 KiB: data, or a line that has another separator.
         fields = line.split(dialect.delimiter)
     return [field.strip() for field in fields]
 
@@ -187,7 +187,7 @@ def _is_quoted(path: Path, most: int | None) -> bool:
     """Whether quotation marks set fields apart in a file with tabs, or are letters of the text.
 
     They are letters where every line (of the first ``most``) has its full number of tabs, and some field begins with
-    one and is no whole quotation.
+    one and is not a whole quotation.
     """
     width, odd = None, False
     with open_text(path) as file:
@@ -202,7 +202,7 @@ def _is_quoted(path: Path, most: int | None) -> bool:
 
 
 def _first_lines(path: Path) -> list[str]:
-    """The header and what follows, as much as the dialect is told by; blank lines do not count."""
+    """The header and the following lines from which the dialect is inferred; blank lines do not count."""
     with open_text(path) as lines:
         first = list(islice((line.rstrip("\r\n") for line in lines if line.strip()), _HEAD))
     if not first:
@@ -244,7 +244,7 @@ def _too_wide(path: Path, dialect: Dialect, width: int) -> str | None:
 def _too_narrow(path: Path, dialect: Dialect, width: int) -> str | None:
     """The place of the first record with fewer fields than the header, and their number; None if there is none."""
     first, length, last, count = 0, 0, False, 0
-    # Python's reader, unlike pandas', refuses fields of more than 128 KiB.
+    # Python's reader, unlike pandas', raises for fields of more than 128 KiB.
     with open_text(path) as lines, suppress(csv.Error):
         records = csv.reader(lines, dialect)
         for record in records:
@@ -282,7 +282,7 @@ def _unclosed_quote(path: Path, dialect: Dialect) -> tuple[int, int]:
 def _line_finder(path: Path, dialect: Dialect) -> Callable[[int], str]:
     def locate(row: int) -> str:
         """The line of the record: quoted fields may hold line breaks, and blank lines do not count as records."""
-        # Python's reader, unlike pandas', refuses fields of more than 128 KiB.
+        # Python's reader, unlike pandas', raises for fields of more than 128 KiB.
         with open_text(path) as lines, suppress(csv.Error):
             records = csv.reader(lines, dialect)
             filled = -1

@@ -14,7 +14,7 @@ from mercer.data.objects import Objects, _sequence, short
 AXES = ("ntc", "nct")
 """Orders of the axes of an array of series: n rows, t times, c channels."""
 
-# Beyond this, squares of differences are no numbers any more.
+# Beyond this, squares of differences overflow.
 _LARGEST = 1e150
 
 
@@ -216,7 +216,7 @@ def _values(item: Any) -> NDArray[np.float64]:
 
 
 def _not_finite(values: NDArray[Any], finite: NDArray[Any]) -> str:
-    """What to do about values that are no numbers."""
+    """What to do about values that are not numbers."""
     if not np.isnan(values).any():
         return f"a series must be finite, but {int((~finite).sum())} of its {len(values)} times hold infinities."
     text = f"a series must have a value at every time, but {int((~finite).sum())} of {len(values)} are NaN."

@@ -45,7 +45,7 @@ def advised() -> Iterator[None]:
     except ValueError as error:
         raise DataError(_with_advice(error)) from error
     except TypeError as error:
-        # As scikit-learn's contract has it, of this kind.
+        # scikit-learn's contract requires this class.
         raise TypeError(_with_advice(error)) from error
 
 

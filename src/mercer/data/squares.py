@@ -45,7 +45,7 @@ def r_squared(truth: AnyArray, predicted: AnyArray) -> float:
     Returns
     -------
     float
-        As scikit-learn has it, 0 for wrong predictions of a constant target, and 1 for right ones.
+        As in scikit-learn, 0 for wrong predictions of a constant target, and 1 for right ones.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mercer._errors import DataError
 from mercer.data.objects import Objects, short
 
-# Characters are their code points; what else a token may be has numbers from here on, in the order of its coming.
+# Characters are their code points; what else a token may be has numbers from here on, in the order of first occurrence.
 _FIRST_TOKEN = 0x110000
 _tokens: dict[Any, int] = {}
 _lock = threading.Lock()
@@ -55,7 +55,7 @@ class Strings(Objects):
 
     @staticmethod
     def fingerprint(item: Any) -> bytes:
-        # A byte that no text has tells tokens from the text that prints like them.
+        # A byte that occurs in no text distinguishes tokens from text that prints like them.
         mark, text = (b"", item) if isinstance(item, str) else (b"\xff", repr(item))
         return mark + text.encode("utf-8", "surrogatepass")
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from mercer._errors import DataError
 from mercer.data.words import closest_names, listing
 
-# Squares of larger numbers are no numbers of 64 bits, and scales are found from squares.
+# Squares of larger numbers overflow float64, and scales are computed from squares.
 LARGEST = 1e150
 
 MISSING = "empty, NaN, NA, None, null or ?"

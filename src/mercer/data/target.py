@@ -94,7 +94,7 @@ def read_target(
             "for classes use a classification (--task classification, --model svc)."
         )
     if len(different) == 1:
-        # Whole numbers count as classes where there are few, which nobody has said here.
+        # Few different whole numbers count as classes, but the user may not mean them as such.
         classes = kind == "classification" and (task is not None or array.dtype.kind == "U")
         what = "one class only" if classes else "the same number everywhere"
         raise DataError(

@@ -23,7 +23,7 @@ _CODE = re.compile(r"0\d+", re.ASCII)
 _DIGITS = re.compile(r"\d+", re.ASCII)
 # The share of the known entries that are numbers, from which on other ones are taken for gaps.
 _NEARLY_ALL = 0.95
-# More different values than this, in more than this share of the rows, say nothing as categories.
+# More different values than this, in more than this share of the rows, are not informative as categories.
 _FEW_CATEGORIES, _MOST_DIFFERENT = 20, 0.5
 # Values of so many words on average are sentences. They are categories only if each is in so many rows on average,
 # and if they are so few that each may have an indicator.
@@ -89,7 +89,7 @@ def are_codes(entries: Iterable[Any]) -> bool:
 
 
 def are_too_many(values: int, rows: float) -> bool:
-    """Whether so many different values in so many rows say nothing as categories.
+    """Whether so many different values in so many rows are not informative as categories.
 
     >>> are_too_many(15, 20), are_too_many(30, 50), are_too_many(30, 500)
     (False, True, False)

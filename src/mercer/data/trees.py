@@ -19,7 +19,7 @@ _TOKEN = re.compile(r"[()]|(?:\\.|[^\s()\\])+", re.DOTALL)
 _SPECIAL = re.compile(r"[\s()\\]")
 # What a backslash and the character behind it stand for: that character, save for \e, which stands for none.
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-# A backslash at the end that no other one takes the meaning from.
+# A backslash at the end that no other one escapes.
 _DANGLING = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
 
 
@@ -229,7 +229,7 @@ def _walked(item: Any) -> tuple[list[str], list[int]]:
 
 
 def _node(item: Any) -> tuple[str, Iterable[Any]]:
-    """Label and children of a node that is no string."""
+    """Label and children of a node that is not a string."""
     if callable(getattr(item, "label", None)) and hasattr(item, "__iter__"):
         # Before lists: the trees of NLTK are lists of their children.
         label, children = item.label(), item

@@ -9,17 +9,17 @@ from contextvars import ContextVar
 from mercer._errors import MercerWarning, warn_user
 from mercer.data.words import listing
 
-_told: ContextVar[set[str] | None] = ContextVar("told", default=None)
+_noted_columns: ContextVar[set[str] | None] = ContextVar("noted_columns", default=None)
 
 
 @contextmanager
 def one_note_a_column() -> Iterator[None]:
     """Note unknown categories of a column once while rows come in blocks, and not for each block."""
-    token = _told.set(set() if _told.get() is None else _told.get())
+    token = _noted_columns.set(set() if _noted_columns.get() is None else _noted_columns.get())
     try:
         yield
     finally:
-        _told.reset(token)
+        _noted_columns.reset(token)
 
 
 def note_unknown(source: str, column: str, strange: Sequence[str], rows: int, treated: str) -> None:
@@ -42,13 +42,13 @@ def note_unknown(source: str, column: str, strange: Sequence[str], rows: int, tr
     MercerWarning
         In blocks without the number of rows, which is that of the first block only.
     """
-    told = _told.get()
-    if told is None:
+    noted = _noted_columns.get()
+    if noted is None:
         where = f"{listing(list(strange), 3)} in {rows} row{'s' if rows > 1 else ''}"
-    elif column in told:
+    elif column in noted:
         return
     else:
-        told.add(column)
+        noted.add(column)
         where = f"categories such as {listing(list(strange), 3)}"
     warn_user(
         f"{source}: column {column!r} holds {where}, which the model has not seen in training; {treated}.",

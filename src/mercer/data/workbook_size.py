@@ -37,12 +37,12 @@ def require_room(path: Path) -> None:
         If the file is a damaged archive.
     """
     if not zipfile.is_zipfile(path):
-        # Workbooks of the older form, whose sheets are small, and files that are none.
+        # Workbooks of the older form, whose sheets are small, and files that are not workbooks.
         return
     try:
         with zipfile.ZipFile(path) as parts:
             for part in parts.infolist():
-                # What it says of its own size may be false.
+                # The size that it states may be false.
                 part.file_size = sys.maxsize
                 _require_part(path, part.filename, _chunks(parts, part))
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
@@ -62,9 +62,9 @@ def _require_part(path: Path, name: str, chunks: Iterator[bytes]) -> None:
         if size > limit:
             memory.require(size, f"{path}: its part {name!r}")
         text = rest + chunk
-        found = _CELL.findall(text)
-        rows = max(rows, max(map(int, {row for _, row in found}), default=0))
-        columns = max(columns, max(map(_number, {column for column, _ in found}), default=0))
+        places = _CELL.findall(text)
+        rows = max(rows, max(map(int, {row for _, row in places}), default=0))
+        columns = max(columns, max(map(_number, {column for column, _ in places}), default=0))
         # A tag may go on in the next chunk.
         begin = text.rfind(b"<")
         rest = text[begin:] if begin >= 0 and len(text) - begin <= _LONGEST_TAG else b""

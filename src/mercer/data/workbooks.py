@@ -27,7 +27,7 @@ def read_workbook(path: Path) -> Table:
     Raises
     ------
     DataError
-        If the file is no workbook, or a column has no name, or the name of another one.
+        If the file is not a workbook, or a column has no name, or the name of another one.
     MemoryBudgetError
         If the sheet does not fit the memory budget.
     MissingDependencyError

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from mercer._types import AnyArray
 from mercer.engine import settings
 
-# Arrays from so many bytes on are mapped where there is a budget.
+# Arrays from this many bytes on are mapped where there is a budget.
 _MAPPED = 2**20
 
 

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import IO
 
-# Windows lets nobody read or write the locked part of a file, so that this part is beyond the end of any.
+# On Windows nobody can read or write the locked part of a file, so this part lies beyond the end of any file.
 _BEYOND = 2**30
 _TAKEN = (errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK)
 

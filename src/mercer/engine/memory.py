@@ -17,7 +17,7 @@ from pathlib import Path
 from mercer._errors import MemoryBudgetError
 from mercer.engine import settings
 
-# Without a budget set by the user, so few bytes are granted without reading the free memory, which takes 0.1 ms.
+# Without a budget set by the user, up to this many bytes are granted without reading the free memory (0.1 ms).
 _TRIFLE = 2**22
 
 

@@ -125,8 +125,8 @@ def config(
         What Ctrl-C does to a fit over landmarks. ``"raise"`` (the default) ends it with a KeyboardInterrupt, as any
         other work. ``"keep"`` ends it with the best function so far, if there is one, and a warning; the status of its
         certificate is ``interrupted``, and the gap is true. This may take one more pass over the rows, which a second
-        Ctrl-C ends. Fits with a checkpoint always raise, since they go on from there, and so do fits of a search and
-        that of its best candidate to all rows: Ctrl-C ends it as a whole.
+        Ctrl-C ends. Fits with a checkpoint always raise, since they can resume from it. So do the fits of a search,
+        also that of its best candidate to all rows: Ctrl-C ends the search as a whole.
     trace : bool, optional
         Whether iterative learners keep their steps as ``trace_``, a table of at most 200
         (:class:`mercer.engine.trace.Trace`; ``trace_.frame()`` is a DataFrame). Default: no. Values are those that the
@@ -135,7 +135,7 @@ def config(
     Raises
     ------
     ParameterError
-        If a value is not a size, not a number of threads, not one of the words, or no truth value.
+        If a value is not a size, a number of threads, one of the allowed words, or a bool, respectively.
 
     Examples
     --------
@@ -163,6 +163,6 @@ def inherited(settings: Settings) -> Iterator[None]:
 
 @contextmanager
 def interrupts_raise() -> Iterator[None]:
-    """Let Ctrl-C raise whatever the setting is: for fits that are parts of other work, which it has to end."""
+    """Let Ctrl-C raise KeyboardInterrupt, whatever the setting: for fits that are parts of other work."""
     with inherited(replace(current(), on_interrupt="raise")):
         yield

@@ -95,8 +95,8 @@ def sweep(
                 tile = entries[rows, columns]
             values += tile @ V[columns]
             parts.append(tile)
-        U, found = visit(rows, cast(Matrix, values))
-        sums[group] += found
+        U, strip_sums = visit(rows, cast(Matrix, values))
+        sums[group] += strip_sums
         size = _size(U, dtype)
         transposed = np.ascontiguousarray(U.T / size, dtype=dtype)
         for columns, tile in zip(blocks, parts, strict=True):

@@ -182,7 +182,7 @@ def product(
 
 
 def partial_bytes(size: int) -> int:
-    """Return the memory of the partial sums of :func:`symmetric_product` for so many numbers in V.
+    """Return the memory of the partial sums of :func:`symmetric_product` for ``size`` numbers in V.
 
     >>> partial_bytes(10)
     640

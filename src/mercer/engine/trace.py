@@ -106,7 +106,7 @@ class Recorder:
         self._start = time.perf_counter()
         self._lock = threading.Lock()
         self._steps: list[Step] = []
-        # The last step of each problem, in case that it is left out.
+        # The last step of each problem, in case it is left out.
         self._last: dict[int, Step] = {}
         self._now: dict[tuple[int, str], tuple[int, int]] = {}
         self._stride, self._count, self._problems = 1, 0, 0
@@ -146,7 +146,7 @@ def wanted() -> bool:
 
 
 def record(work: str, iteration: int, values: Values) -> None:
-    """Keep a step if that is asked for; values that cost something are given as a function, which is only called then.
+    """Keep a step if traces are requested; values that cost something are given as a function, only called then.
 
     >>> record("passes", 1, {"mistakes": 3})
     """

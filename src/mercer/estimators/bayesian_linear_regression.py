@@ -324,7 +324,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         return float(value)
 
     def _coordinates(self, rows: Vector) -> tuple[Vector, Vector]:
-        """Rows in the basis, and what is left of them outside of it."""
+        """Rows in the basis, and their remainder outside of it."""
         rows = rows - self._spectrum.center
         inside = rows @ self._spectrum.basis
         full = self._spectrum.basis.shape[0] == self._spectrum.basis.shape[1]

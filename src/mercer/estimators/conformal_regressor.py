@@ -59,8 +59,8 @@ class ConformalRegressor(RegressorMixin, BaseEstimator):
     >>> X = np.linspace(0, 3, 60)[:, None]
     >>> y = np.sin(X).ravel() + 0.1 * np.cos(40 * X).ravel()
     >>> model = ConformalRegressor(SVR()).fit(X, y)
-    >>> found = model.interval([[1.5]], coverage=0.9)
-    >>> bool(found.lower[0] < 1.0 < found.upper[0]), found.method
+    >>> intervals = model.interval([[1.5]], coverage=0.9)
+    >>> bool(intervals.lower[0] < 1.0 < intervals.upper[0]), intervals.method
     (True, 'CV+ of 5 folds')
     """
 
@@ -85,7 +85,7 @@ class ConformalRegressor(RegressorMixin, BaseEstimator):
         Raises
         ------
         DataError
-            If y has several columns, holds NaN, infinity or what is no number, or there are fewer rows than parts.
+            If y has several columns, holds NaN, infinity or what is not a number, or there are fewer rows than parts.
         ParameterError
             If ``cv`` is neither a number of parts nor a share, or the kernel is precomputed.
         """

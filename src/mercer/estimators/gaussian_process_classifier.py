@@ -152,7 +152,7 @@ class GaussianProcessClassifier(BinaryParts):
 
     Notes
     -----
-    If classes hardly overlap, the evidence favours latent functions of large variance; The mode of Laplace's
+    If classes hardly overlap, the evidence favours latent functions of large variance. The mode of Laplace's
     approximation is then far below the mean of the posterior, and its probabilities are too cautious, although its
     classes are right. Expectation propagation does not have this problem.
 
@@ -166,7 +166,7 @@ class GaussianProcessClassifier(BinaryParts):
     whose memory is about 24 :math:`(c m)^2` bytes beside blocks of rows. Hyper-parameters are searched by the exact
     evidence of a sample of up to 1000 rows, from all starts, then landmarks are chosen for them, and then a search from
     there maximises the evidence of all rows over these landmarks, which ends when five steps together gain less than
-    0.1. This evidence is no bound of the exact one. Latent variances are
+    0.1. This evidence is not a bound on the exact one. Latent variances are
 
     .. math:: k(x, x) - k_x^\top K_{mm}^{-1} k_x + k_x^\top (K_{mm} + K_{mn} W K_{nm})^{-1} k_x,
 
@@ -294,7 +294,7 @@ class GaussianProcessClassifier(BinaryParts):
             else:
                 self._fit_posterior(log_prior, start, covariance_of(self.kernel_, inputs, self.n_jobs, given))
         if self.search_ is not None and not convex:
-            # At the hyper-parameters that were found, too.
+            # Also at the fitted hyper-parameters.
             judge_covariance(self, inputs, X.dtype)
         if self.search_ is not None:
             self._warn_if_degenerate(X)

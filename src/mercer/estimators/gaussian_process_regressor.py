@@ -371,7 +371,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
             self.search_ = self._search(problem, parameters, log_prior)
             self._condition(problem, parameters)
         if self.search_ is not None and not convex:
-            # At the hyper-parameters that were found, too.
+            # Also at the fitted hyper-parameters.
             judge_covariance(self, rows, X.dtype)
         if self.search_ is not None:
             self._warn_if_degenerate(X)

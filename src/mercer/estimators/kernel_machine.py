@@ -69,7 +69,7 @@ from mercer.solvers.solution import Certificate, Solution
 
 
 def _classifies(machine: KernelMachine) -> bool:
-    """Whether the loss is one of labels; what is no loss is found in ``fit``."""
+    """Whether the loss is one of labels; ``fit`` raises for what is not a loss."""
     loss = loss_named(machine.loss) if isinstance(machine.loss, str) else machine.loss
     return bool(getattr(loss, "targets", "numbers") == "signs")
 

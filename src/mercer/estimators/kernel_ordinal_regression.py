@@ -349,7 +349,7 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # Classes that lie in no order along the function cannot be told apart by cut-points.
+        # Cut-points cannot separate classes that are not in order along the function.
         tags.classifier_tags.poor_score = True
         return tags
 

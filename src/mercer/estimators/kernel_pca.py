@@ -383,17 +383,17 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     def _take_components(self, parts: Restriction, solution: Solution[Components, None]) -> Self:
         """Keep components over landmarks."""
-        found, rows = solution.value, parts.landmarks.rows
-        wanted = len(found.values)
-        at_landmarks = Gram(self.kernel_, rows, dtype=np.float64, n_jobs=self.n_jobs) @ found.coefficients  # type: ignore[arg-type]
-        at_landmarks += found.offsets
+        result, rows = solution.value, parts.landmarks.rows
+        wanted = len(result.values)
+        at_landmarks = Gram(self.kernel_, rows, dtype=np.float64, n_jobs=self.n_jobs) @ result.coefficients  # type: ignore[arg-type]
+        at_landmarks += result.offsets
         signs = np.where(at_landmarks[np.abs(at_landmarks).argmax(axis=0), np.arange(wanted)] < 0, -1.0, 1.0)
         only_large = self.remove_zero_eig or self.n_components is None
-        kept = np.flatnonzero(found.values > 0) if only_large else np.arange(wanted)
+        kept = np.flatnonzero(result.values > 0) if only_large else np.arange(wanted)
         forget(self, *_OF_ALL_ROWS, "dual_coef_", "X_transformed_fit_")
-        self.eigenvalues_, self.negative_eigenvalues_ = found.values[kept], np.empty(0)
-        self.landmark_coef_ = np.ascontiguousarray((found.coefficients * signs)[:, kept])
-        self.landmark_offsets_ = (found.offsets * signs)[kept]
+        self.eigenvalues_, self.negative_eigenvalues_ = result.values[kept], np.empty(0)
+        self.landmark_coef_ = np.ascontiguousarray((result.coefficients * signs)[:, kept])
+        self.landmark_offsets_ = (result.offsets * signs)[kept]
         self.X_fit_, self.landmark_indices_ = rows, parts.landmarks.indices
         self.solver_, self.certificate_ = _RESTRICTED, solution.certificate
         self._report()

@@ -255,7 +255,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     shares_matrices = True
     may_leave_landmarks_open = True
-    # Computed when asked for.
+    # Computed on first access.
     _loo_predictions: Vector | None = None
     # None after a fit on landmarks.
     y_fit_: Any
@@ -665,10 +665,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         >>> X = np.linspace(0, 3, 40)[:, None]
         >>> y = np.sin(X).ravel() + 0.1 * np.cos(40 * X).ravel()
         >>> model = KernelRidge(0.1, kernel="rbf", gamma=1.0).fit(X, y)
-        >>> found = model.interval([[1.5]], coverage=0.9)
-        >>> found.lower.round(1).tolist(), found.upper.round(1).tolist()
+        >>> intervals = model.interval([[1.5]], coverage=0.9)
+        >>> intervals.lower.round(1).tolist(), intervals.upper.round(1).tolist()
         ([0.9], [1.1])
-        >>> found.guaranteed, found.method
+        >>> intervals.guaranteed, intervals.method
         (0.8, 'jackknife+ by exact leave-one-out')
         """
         coverage = check_coverage(coverage)
@@ -778,7 +778,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
                 system, stack, criterion, alphas, per_target=bool(self.alpha_per_target), n_jobs=self.n_jobs
             )
             (solution,) = path.solutions(penalties[None])
-            # From a form in float32 they would have five digits: left for when they are asked for.
+            # From a form in float32 they would have five digits; then they are computed on first access.
             if criterion == "loo" and len(rows) == len(self.y_fit_) and not path.single:
                 errors = np.column_stack([path.left_out_errors(a)[:, j] for j, a in enumerate(penalties)])
                 self._loo_predictions = (np.asarray(system.targets) - errors).reshape(self.y_fit_.shape)

@@ -364,7 +364,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
             )
 
     def _check_columns(self, X: Any) -> None:
-        """Raise unless a fit to ``X`` can go on from the last one; what is no table is found later."""
+        """Raise unless a fit to ``X`` can go on from the last one; what is not a table raises later."""
         with advised():
             shape = np.shape(X)
         least = 1 + int(self.support_.max(initial=-1)) if self._is_precomputed else self.n_features_in_

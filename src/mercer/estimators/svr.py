@@ -398,7 +398,7 @@ class SVR(RegressorMixin, SingleExpansion):
         return BoxQP(gram, targets, -bound, bound, tube=float(self.epsilon), totals=totals, convex=convex)
 
     def _beside_constant(self, y: Vector, weight: Vector) -> str:
-        """What a solver that stopped early has to say of a function that is worse than a constant."""
+        """What the warning of a solver that stopped early says about a function that is worse than a constant."""
         used = weight > 0
         return words_on_constant(
             EpsilonInsensitive(float(self.epsilon)),

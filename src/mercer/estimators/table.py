@@ -374,8 +374,8 @@ class TableModel(BaseEstimator):
         Their coverage is guaranteed if the model was calibrated on rows that the fit has not seen.
         """
         rows = self.encoder_.transform(X, source=source, locate=locate)
-        found: PredictionSets = self.calibration_.sets(rows, self.classes_, self.estimator_.predict(rows), coverage)
-        return replace(found, guaranteed=self._guaranteed(coverage))
+        sets: PredictionSets = self.calibration_.sets(rows, self.classes_, self.estimator_.predict(rows), coverage)
+        return replace(sets, guaranteed=self._guaranteed(coverage))
 
     def _guaranteed(self, coverage: float) -> float:
         """Folds have seen scales of columns and choices of parameters that all rows had a part in."""
@@ -434,10 +434,12 @@ class TableModel(BaseEstimator):
         calibrated = "calibration_" in vars(self)
         if calibrated or _has_own_intervals(self.estimator_):
             rows = self.encoder_.transform(X, source=source, locate=locate)
-            found: Intervals = (self.calibration_ if calibrated else self.estimator_).interval(rows, coverage)
-            lower, upper = (ends * self.target_scale_ + self.target_mean_ for ends in (found.lower, found.upper))
+            intervals: Intervals = (self.calibration_ if calibrated else self.estimator_).interval(rows, coverage)
+            lower, upper = (
+                ends * self.target_scale_ + self.target_mean_ for ends in (intervals.lower, intervals.upper)
+            )
             guaranteed = self._guaranteed(coverage) if calibrated else 0.0
-            return Intervals(lower, upper, coverage, found.method, guaranteed)
+            return Intervals(lower, upper, coverage, intervals.method, guaranteed)
         levels = [(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0]
         lower, upper = self.predict_quantiles(X, levels, source=source, locate=locate).T
         return Intervals(lower, upper, coverage, "quantiles of the predictive distribution", 0.0)

@@ -1,4 +1,4 @@
-"""Which columns of a table a kernel compares: by name, by what they hold, or none said at all."""
+"""Which columns of a table a kernel compares: by name, or by what they hold if it names none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DEFAULTS: dict[str, Kernel] = {
     "graph": WeisfeilerLehman(3).normalized(),
     "series": GlobalAlignment().normalized(),
 }
-"""The kernel of a role where none is asked for."""
+"""The default kernel of each role."""
 
 
 def default_kernel(schema: Schema) -> Kernel | None:
@@ -120,7 +120,7 @@ def _check_choice(choice: On, schema: Schema) -> None:
         role_needed = role_of(kind) if isinstance(kind, type) else None
         raise ParameterError(
             f"{choice!r} compares {_called(kind)}, and the column {name!r} holds a {schema.kinds[name]}"
-            + (f'; if it is to be compared so, say it by roles={{{name!r}: "{role_needed}"}}.' if role_needed else ".")
+            + (f'; to compare it in this way, pass roles={{{name!r}: "{role_needed}"}}.' if role_needed else ".")
         )
 
 
@@ -147,7 +147,7 @@ def check_name(name: str, names: Iterable[str]) -> None:
 
 
 def columns_of(kernel: Any, schema: Schema) -> list[str]:
-    """Columns of the table that a kernel compares, which :func:`place` has returned; all where it says nothing.
+    """Columns of the table that a kernel compares, which :func:`place` has returned; all if it names none.
 
     >>> columns_of(Spectrum(2).on(["name"]), Schema({"age": "number", "name": "text"}))
     ['name']

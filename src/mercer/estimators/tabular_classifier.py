@@ -117,10 +117,10 @@ class TabularClassifier(ClassifierMixin, TabularModel):
     >>> from mercer import TabularClassifier
     >>> rng = np.random.default_rng(0)
     >>> homes = pd.DataFrame({"size": rng.uniform(40, 140, 80), "town": rng.choice(["Ulm", "Zug"], 80)})
-    >>> label = np.where(homes["size"] > np.where(homes["town"] == "Zug", 60, 100), "dear", "cheap")
+    >>> label = np.where(homes["size"] > np.where(homes["town"] == "Zug", 60, 100), "expensive", "cheap")
     >>> model = TabularClassifier().fit(homes, label)
     >>> model.predict(pd.DataFrame({"size": [80.0, 80.0], "town": ["Ulm", "Zug"]})).tolist()
-    ['cheap', 'dear']
+    ['cheap', 'expensive']
     """
 
     _command_line = dataclasses.replace(COMMAND_LINE, frugal="svc")
@@ -149,7 +149,7 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         self.n_jobs = n_jobs
 
     def _deviation(self, groups: int) -> float:
-        # A label says less of a column than a number does: targets of 1 and -1 are not normal, and fit noise sooner.
+        # A label says less about a column than a number does: targets of 1 and -1 are not normal, and fit noise sooner.
         return 0.25
 
     def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -227,7 +227,7 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         if variances.max() <= _UNEQUAL * variances.min():
             return kernel, cost, features
         other = copy.copy(self)
-        # The parameters of the other search are no start for this one.
+        # The parameters of the other search are not a start for this one.
         other.__dict__.pop("search_", None)
         alike = other._learn(far, targets / np.sqrt(variances), rows, weights).kernel
         own, others = (float(np.mean(k.diagonal(far[few]))) for k in (kernel, alike))

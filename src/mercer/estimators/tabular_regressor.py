@@ -230,7 +230,7 @@ class TabularRegressor(RegressorMixin, TabularModel):
         self.encoder_, plain = whole.without_numbers(features)
         left_out = self._condition(plain, targets, rows, weights)
         some = np.sort(rows[:MOST_ROWS])
-        # Through fewer rows than columns there is a linear function anyway, and of a few errors nothing is known.
+        # Some linear function always fits fewer rows than columns exactly, and a few errors say nothing.
         most = len(some) if len(some) >= self._few_rows else len(some) / 2
         if not 0 < len(whole.numbers_) < most or not left_out.is_worse_than_linear(features[some]):
             return plain
@@ -246,7 +246,7 @@ class TabularRegressor(RegressorMixin, TabularModel):
         """Learn the kernel and fit the process to the rows."""
         kernel = self._learn(features, targets[:, None], rows, weights).kernel
         if len(rows) == 1:
-            # No other row shows how targets differ: by as much as the process does.
+            # No other row shows how much targets vary: the noise is taken to be as large as the process.
             self.noise_ = float(np.mean(kernel.diagonal(features[rows])))
         left_out = self._left_out(kernel, features, targets, rows, weights)
         self.residual_quantiles_ = left_out.standardised()
@@ -369,7 +369,7 @@ class TabularRegressor(RegressorMixin, TabularModel):
         mean, std = self._with_deviations(features, gaps)
         errors = np.tile(error_quantiles(self.residual_quantiles_, wanted), (len(mean), 1))
         if gaps is not None:
-            # What such an entry would have told, no error of training shows.
+            # The errors of training rows do not show what such a gap costs.
             errors[gaps.rows] = student_quantiles(len(self.residual_quantiles_), wanted)
         return np.asarray(mean[:, None] + std[:, None] * errors)
 

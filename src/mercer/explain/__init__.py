@@ -3,8 +3,8 @@
 >>> from mercer import SVC, explain
 >>> from mercer.kernels import Spectrum
 >>> model = SVC(kernel=Spectrum(2)).fit(["abab", "abba", "cdcd", "ddcc"], [1, 1, 0, 0])
->>> found = explain.contributions(model, "abcd")
->>> found.method, abs(found.sum - model.decision_function(["abcd"]).item()) < 1e-12
+>>> explanation = explain.contributions(model, "abcd")
+>>> explanation.method, abs(explanation.sum - model.decision_function(["abcd"]).item()) < 1e-12
 ('exact', True)
 """
 

@@ -65,9 +65,9 @@ def contributions(model: Any, row: Any, *, output: Any = None, by: Literal["part
 
     For all other kernels a part is left out: its value is :math:`f(x)` less the value of the row without it, and
     ``method`` is ``"left out"``. Such values need not sum to anything. Without a symbol, node with its edges, subtree
-    or member, the row is a shorter one. A time of a series is put on the line between its neighbours, and a block of an
-    image is given its mean colour. A column is taken from rows that the model has stored, up to 100 of them, and the
-    values are averaged; in a sparse row it is made 0.
+    or member, the row is a shorter one. A time of a series is interpolated linearly between its neighbours, and a block
+    of an image gets the mean colour of the image. A column is replaced by the entries of up to 100 stored rows of the
+    model, and the values are averaged; in a sparse row it is set to 0.
 
     Parameters
     ----------
@@ -91,8 +91,8 @@ def contributions(model: Any, row: Any, *, output: Any = None, by: Literal["part
     Raises
     ------
     ParameterError
-        If the model has no decision value of this form, not the output that is asked for, or a kernel whose rows have
-        no parts.
+        If the model has no decision value of this form, lacks the requested output, or has a kernel whose rows have no
+        parts.
     DataError
         If the row is not one row of the kind that the model was fitted to.
     MemoryBudgetError
@@ -113,45 +113,45 @@ def contributions(model: Any, row: Any, *, output: Any = None, by: Literal["part
     >>> from mercer.kernels import BagOfWords
     >>> texts = ["win a free prize now", "free entry, win cash", "see you at lunch", "home at seven"]
     >>> model = SVC(kernel=BagOfWords()).fit(texts, ["spam", "spam", "mail", "mail"])
-    >>> found = contributions(model, "a free lunch at home")
-    >>> found.method, found.output, sorted(str(found.parts[i]) for i in found.top(2))
+    >>> explanation = contributions(model, "a free lunch at home")
+    >>> explanation.method, explanation.output, sorted(str(explanation.parts[i]) for i in explanation.top(2))
     ('exact', 'spam against mail', ['at at 13-14', 'free at 2-5'])
-    >>> abs(found.sum - found.decision) < 1e-12
+    >>> abs(explanation.sum - explanation.decision) < 1e-12
     True
     """
     if by not in ("parts", "rows"):
         raise ParameterError(f"by must be 'parts' or 'rows', but is {short(by)}.")
     with threads.workers(getattr(model, "n_jobs", None)):
-        found = explained(model, row, output)
-        method, result = _split(found, by)
-        decision = float(found.values(found.row)[0])
+        problem = explained(model, row, output)
+        method, result = _split(problem, by)
+        decision = float(problem.values(problem.row)[0])
     result = _without_zeros(result)
-    parts = (*result.parts, *(part for part, _ in found.trend))
-    added = np.array([value for _, value in found.trend])
+    parts = (*result.parts, *(part for part, _ in problem.trend))
+    added = np.array([value for _, value in problem.trend])
     return Contributions(
         parts,
         np.concatenate([result.values, added]),
-        found.intercept,
+        problem.intercept,
         decision + float(added.sum()),
         method,
-        found.output,
+        problem.output,
         result.item,
     )
 
 
-def _split(found: Explained, by: str) -> tuple[Method, Split]:
+def _split(problem: Explained, by: str) -> tuple[Method, Split]:
     if by == "rows":
-        return "exact", _by_rows(found)
-    kernel = found.functions.kernel
+        return "exact", _by_rows(problem)
+    kernel = problem.functions.kernel
     if kernel is None:
         raise ParameterError(
             'a row of kernel="precomputed" is kernel values, without parts; use by="rows", or fit a kernel object.'
         )
-    if not found.functions.rows.shape[0]:
+    if not problem.functions.rows.shape[0]:
         return "exact", Split([], np.zeros(0))
-    sides = Sides(Rows(found.row), Rows(found.functions.rows), found.weights, found.columns)
+    sides = Sides(Rows(problem.row), Rows(problem.functions.rows), problem.weights, problem.columns)
     result = split(kernel, sides)
-    return ("left out", leave_out(found)) if result is None or _is_one_term(result) else ("exact", result)
+    return ("left out", leave_out(problem)) if result is None or _is_one_term(result) else ("exact", result)
 
 
 def _is_one_term(result: Split) -> bool:
@@ -160,18 +160,18 @@ def _is_one_term(result: Split) -> bool:
     return len(parts) == 1 and parts[0].kind == "term"
 
 
-def _by_rows(found: Explained) -> Split:
+def _by_rows(problem: Explained) -> Split:
     """``a_i k(x_i, x)`` of every row of the model."""
-    if not len(found.weights):
+    if not len(problem.weights):
         return Split([], np.zeros(0))
-    if found.origin is None:
+    if problem.origin is None:
         raise ParameterError(
             'this model keeps its coefficients and not the rows of its fit; use by="parts", which gives columns.'
         )
-    gram: Any = found.functions.gram(found.row, np.float64)
+    gram: Any = problem.functions.gram(problem.row, np.float64)
     block = np.asarray(gram.dense(), dtype=np.float64)
-    parts = [Part("training row", f"row {i}", (i,)) for i in found.origin.tolist()]
-    return Split(parts, block[0] * found.weights)
+    parts = [Part("training row", f"row {i}", (i,)) for i in problem.origin.tolist()]
+    return Split(parts, block[0] * problem.weights)
 
 
 def _without_zeros(result: Split) -> Split:

@@ -73,8 +73,8 @@ def _values(kernel: FeatureKernel, features: Features, sides: Sides) -> Vector:
     place = np.minimum(np.searchsorted(known, features.ids), max(len(known) - 1, 0))
     values = np.zeros(len(features.ids))
     if len(known):
-        found = known[place] == features.ids
-        values[found] = features.counts[found] * sums[order[place[found]]]
+        matches = known[place] == features.ids
+        values[matches] = features.counts[matches] * sums[order[place[matches]]]
     return values
 
 
@@ -103,10 +103,10 @@ def _substrings(kernel: Spectrum | BlendedSpectrum, row: Strings, features: Feat
 @occurrences.register
 def _words(kernel: BagOfWords, row: Strings, features: Features) -> Occurrences:
     known = None if kernel.idf is None else set(kernel.idf.words)
-    found = [(word, part) for word, part in words(kernel, row[0]) if known is None or word in known]
+    occurring = [(word, part) for word, part in words(kernel, row[0]) if known is None or word in known]
     # Entries are the words by their first occurrence.
-    entry = {word: number for number, word in enumerate(dict.fromkeys(word for word, _ in found))}
-    return Occurrences([part for _, part in found], np.array([entry[word] for word, _ in found], np.int64))
+    entry = {word: number for number, word in enumerate(dict.fromkeys(word for word, _ in occurring))}
+    return Occurrences([part for _, part in occurring], np.array([entry[word] for word, _ in occurring], np.int64))
 
 
 @occurrences.register

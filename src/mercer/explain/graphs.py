@@ -64,7 +64,7 @@ def graph_paths(
 ) -> tuple[NDArray[np.uint64], list[Part]]:
     """Return the number of each shortest path as :class:`mercer.kernels.ShortestPath` counts it, and its two ends.
 
-    The loop that numbers them goes from each node through all others in the order of a search in breadth.
+    The loop that numbers them goes from each node through all others in the order of a breadth-first search.
     """
     n = graph.n
     ids = np.empty(len(levels) * n * max(n - 1, 0), np.uint64)

@@ -19,7 +19,7 @@ from mercer.estimators.kernel_ridge import KernelRidge
 from mercer.gram import Gram
 from mercer.solvers.linear import cholesky
 
-# Matrices of all rows and the new ones that are held at once.
+# Matrices of all rows and the new ones that are in memory at once.
 _COPIES = 4
 
 
@@ -169,7 +169,7 @@ def _means(model: GaussianProcessRegressor, rows: Any) -> Matrix:
 
 
 def _of_moved_mean(model: GaussianProcessRegressor, V: Matrix) -> Matrix:
-    """Without a row the mean of the targets is another, to which predictions far from all rows return."""
+    """Without a row the mean of the targets changes, to which predictions far from all rows return."""
     n = len(V)
     if n < 2:
         return np.zeros((V.shape[1], n, 1))

@@ -1,4 +1,4 @@
-"""What the decision value loses if a part of the row is left out: for kernels whose values are no sums over parts."""
+"""What the decision value loses if a part of the row is left out: for kernels that are not sums over parts."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from mercer.explain.strings import substring
 from mercer.explain.trees import tree_of
 from mercer.explain.vectors import column
 
-# Rows of the model that a column is taken from in its place, and the most rows that this makes.
+# Stored rows of the model whose entries replace a column, and the most rows that this makes.
 _MOST_TAKEN, _MOST_ROWS = 100, 20_000
 # An image is covered by at most so many blocks in each direction.
 _BLOCKS = 8
 
 
-def leave_out(found: Explained) -> Split:
+def leave_out(problem: Explained) -> Split:
     """Return the difference that each part makes: ``f(x)`` less the value without the part.
 
     Raises
@@ -43,19 +43,19 @@ def leave_out(found: Explained) -> Split:
     ParameterError
         If nothing can be left out of a row of this kind.
     """
-    if isinstance(found.row, Objects):
-        return _of_object(found, found.row, lambda rows: rows)
-    if sp.issparse(found.row):
-        return _without_entries(found)
-    used = _used(found)
-    if len(used) == 1 and isinstance(found.row, MixedRows) and isinstance(found.row.columns[used[0]], Objects):
-        width, names = len(found.row.columns), found.row.names
+    if isinstance(problem.row, Objects):
+        return _of_object(problem, problem.row, lambda rows: rows)
+    if sp.issparse(problem.row):
+        return _without_entries(problem)
+    used = _used(problem)
+    if len(used) == 1 and isinstance(problem.row, MixedRows) and isinstance(problem.row.columns[used[0]], Objects):
+        width, names = len(problem.row.columns), problem.row.names
         return _of_object(
-            found,
-            found.row.columns[used[0]],
+            problem,
+            problem.row.columns[used[0]],
             lambda rows: MixedRows([rows if j == used[0] else None for j in range(width)], names),
         )
-    return _without_columns(found, used)
+    return _without_columns(problem, used)
 
 
 class _Rest(NamedTuple):
@@ -66,11 +66,11 @@ class _Rest(NamedTuple):
     item: Any = None
 
 
-def _of_object(found: Explained, row: Objects, as_rows: Callable[[Objects], Any]) -> Split:
+def _of_object(problem: Explained, row: Objects, as_rows: Callable[[Objects], Any]) -> Split:
     rest = _without(row)
     if not rest.parts:
         return Split([], np.zeros(0), rest.item)
-    values = found.values(found.row)[0] - found.values(as_rows(rest.rows()))
+    values = problem.values(problem.row)[0] - problem.values(as_rows(rest.rows()))
     return Split(rest.parts, values, rest.item)
 
 
@@ -78,7 +78,7 @@ def _of_object(found: Explained, row: Objects, as_rows: Callable[[Objects], Any]
 def _without(row: Any) -> _Rest:
     """Of a container of one object, by kind."""
     raise ParameterError(
-        f"the kernel compares {row.kind}, and nothing is known that can be left out of one. Use "
+        f"the kernel compares {row.kind}, and it is not known which parts of one can be left out. Use "
         'by="rows": what each row of the fit contributes.'
     )
 
@@ -179,10 +179,10 @@ def _blocks(row: Images) -> _Rest:
     return _Rest(parts, lambda: Images(rest))
 
 
-def _without_entries(found: Explained) -> Split:
+def _without_entries(problem: Explained) -> Split:
     """Of a sparse row: an entry is left out by making it 0."""
-    row = found.row
-    parts = [column(found.columns, int(j)) for j in row.indices]
+    row = problem.row
+    parts = [column(problem.columns, int(j)) for j in row.indices]
     if not parts:
         return Split([], np.zeros(0))
     count = row.nnz
@@ -190,24 +190,24 @@ def _without_entries(found: Explained) -> Split:
     starts = (count - 1) * np.arange(count + 1)
     entries, places = (np.tile(part, (count, 1))[kept] for part in (row.data, row.indices))
     rows = sp.csr_matrix((entries, places, starts), shape=(count, row.shape[1]))
-    return Split(parts, found.values(found.row)[0] - found.values(rows))
+    return Split(parts, problem.values(problem.row)[0] - problem.values(rows))
 
 
-def _without_columns(found: Explained, used: list[int]) -> Split:
-    """Of a table: a column is left out by taking it from rows of the model instead, and averaging over these."""
-    taken = _taken(found.functions.rows.shape[0], len(used))
+def _without_columns(problem: Explained, used: list[int]) -> Split:
+    """Of a table: a column is left out by replacing it with the entries of stored rows, and averaging over these."""
+    taken = _taken(problem.functions.rows.shape[0], len(used))
     values = np.empty(len(used))
-    here = found.values(found.row)[0]
+    here = problem.values(problem.row)[0]
     for place, j in enumerate(used):
-        values[place] = here - float(np.mean(found.values(_exchanged(found, j, taken))))
-    return Split([column(found.columns, j) for j in used], values)
+        values[place] = here - float(np.mean(problem.values(_exchanged(problem, j, taken))))
+    return Split([column(problem.columns, j) for j in used], values)
 
 
-def _used(found: Explained) -> list[int]:
+def _used(problem: Explained) -> list[int]:
     """The columns that the kernel compares."""
-    if isinstance(found.row, MixedRows):
-        return [j for j, own in enumerate(found.row.columns) if own is not None]
-    return list(range(found.row.shape[1]))
+    if isinstance(problem.row, MixedRows):
+        return [j for j, own in enumerate(problem.row.columns) if own is not None]
+    return list(range(problem.row.shape[1]))
 
 
 def _taken(n: int, columns: int) -> Vector:
@@ -216,13 +216,13 @@ def _taken(n: int, columns: int) -> Vector:
     return np.unique(np.linspace(0, n - 1, count).astype(np.intp))
 
 
-def _exchanged(found: Explained, j: int, taken: Vector) -> Any:
-    rows: Any = found.functions.rows
-    if not isinstance(found.row, MixedRows):
-        out = np.repeat(found.row, len(taken), axis=0)
+def _exchanged(problem: Explained, j: int, taken: Vector) -> Any:
+    rows: Any = problem.functions.rows
+    if not isinstance(problem.row, MixedRows):
+        out = np.repeat(problem.row, len(taken), axis=0)
         out[:, j] = rows[taken, j] if not sp.issparse(rows) else rows[taken][:, [j]].toarray().ravel()
         return out
     same = np.zeros(len(taken), np.intp)
-    own: Sequence[Any] = [None if c is None else c[same] for c in found.row.columns]
+    own: Sequence[Any] = [None if c is None else c[same] for c in problem.row.columns]
     columns = [rows.columns[j][taken] if i == j else column for i, column in enumerate(own)]
-    return MixedRows(columns, found.row.names)
+    return MixedRows(columns, problem.row.names)

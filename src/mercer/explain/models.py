@@ -45,7 +45,7 @@ class Explained:
     number : int
         The function that is explained.
     sign : float
-        -1 for a pair of classes that is asked for in the other order.
+        -1 for a pair of classes that is requested in the other order.
     output : str
         What its value is for.
     trend : list of (Part, float)
@@ -82,7 +82,7 @@ def explained(model: Any, row: Any, output: Any) -> Explained:
     Raises
     ------
     ParameterError
-        If the model has no such function, or not the output that is asked for.
+        If the model has no such function, or lacks the requested output.
     DataError
         If the row is not one row of what the model was fitted to.
     sklearn.exceptions.NotFittedError
@@ -98,8 +98,8 @@ def explained(model: Any, row: Any, output: Any) -> Explained:
     rows = _one_row(model._new_rows(_wrapped(model, row)) if hasattr(model, "_new_rows") else None, model)
     functions = _in_double(_functions(model))
     names = getattr(model, "feature_names_in_", None)
-    found = Explained(functions, _double(rows), _columns(rows, names), _origin(model, functions))
-    return _with_trend(model, _chosen(model, found, output))
+    problem = Explained(functions, _double(rows), _columns(rows, names), _origin(model, functions))
+    return _with_trend(model, _chosen(model, problem, output))
 
 
 def _of_pipeline(model: Any, row: Any, output: Any) -> Explained:
@@ -107,32 +107,32 @@ def _of_pipeline(model: Any, row: Any, output: Any) -> Explained:
     seen = row if _is_table(row) or not steps else [row]
     for step in steps:
         seen = step.transform(seen)
-    found = explained(model.steps[-1][1], seen, output)
+    problem = explained(model.steps[-1][1], seen, output)
     if not steps or column_names(seen) is not None:
-        return found
+        return problem
     try:
         names = tuple(str(name) for name in model[:-1].get_feature_names_out())
     except (AttributeError, ValueError, TypeError):
         # Not all transformers name what they return.
-        return found
-    return replace(found, columns=Columns.numbered(names)) if len(names) == len(found.columns.names) else found
+        return problem
+    return replace(problem, columns=Columns.numbered(names)) if len(names) == len(problem.columns.names) else problem
 
 
 def _of_table(model: TableModel, row: Any, output: Any) -> Explained:
     """In the units of the target; columns are named as those of the table."""
     encoded = model.encoder_.transform(row)
-    found = explained(model.estimator_, encoded, output)
+    problem = explained(model.estimator_, encoded, output)
     names = tuple(str(name) for name in getattr(model.encoder_, "feature_names_", ()))
-    if len(names) == len(found.columns.names):
-        found = replace(found, columns=Columns.numbered(names))
+    if len(names) == len(problem.columns.names):
+        problem = replace(problem, columns=Columns.numbered(names))
     if is_classifier(model.estimator_):
-        return found
-    scale, functions = float(model.target_scale_), found.functions
+        return problem
+    scale, functions = float(model.target_scale_), problem.functions
     scaled = replace(
         functions, dual_coef=scale * functions.dual_coef, offsets=scale * functions.offsets + model.target_mean_
     )
-    trend = [(part, scale * value) for part, value in found.trend]
-    return replace(found, functions=scaled, trend=trend)
+    trend = [(part, scale * value) for part, value in problem.trend]
+    return replace(problem, functions=scaled, trend=trend)
 
 
 def _is_table(row: Any) -> bool:
@@ -159,7 +159,7 @@ def _wrapped(model: Any, row: Any) -> Any:
 
 def _one_row(rows: Any, model: Any) -> Any:
     if rows is None:
-        _refuse(model)
+        _raise_no_decision_value(model)
     if rows.shape[0] != 1:
         raise DataError(f"row must be one row, but there are {rows.shape[0]}; pass one of them, such as X[:1].")
     return rows
@@ -182,7 +182,7 @@ def _columns(rows: Any, names: Any) -> Columns:
     return Columns.numbered(tuple(f"x{j}" for j in range(count)) if names is None else tuple(map(str, names)))
 
 
-def _refuse(model: Any) -> Any:
+def _raise_no_decision_value(model: Any) -> Any:
     raise ParameterError(
         f"{type(model).__name__} has no decision value that is a sum over rows, f(x) = sum_i a_i k(x_i, x) + b, to be "
         "shared among parts. Use a learner with one kernel that decides by such a value (SVC, SVR, OneClassSVM, "
@@ -204,7 +204,7 @@ def has_decision_value(learner: Any) -> bool:
 
 def _functions(model: Any) -> KernelExpansion:
     if not has_decision_value(model):
-        _refuse(model)
+        _raise_no_decision_value(model)
     if _is_primal(model):
         # One row for each function: its coefficients.
         w = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
@@ -253,19 +253,19 @@ def _origin(model: Any, functions: KernelExpansion) -> Any:
     return np.arange(count)
 
 
-def _chosen(model: Any, found: Explained, output: Any) -> Explained:
-    """The function of the output that is asked for, or of the one that the model decides for."""
-    count = len(found.functions.dual_coef)
+def _chosen(model: Any, problem: Explained, output: Any) -> Explained:
+    """The function of the requested output, or of the one that the model decides for."""
+    count = len(problem.functions.dual_coef)
     classes = getattr(model, "classes_", None) if is_classifier(model) else None
     if classes is not None and len(classes) > 2 and _is_paired(model):
-        return _pair(model, found, classes.tolist(), output)
+        return _pair(model, problem, classes.tolist(), output)
     if classes is not None and len(classes) == 2 and count == 1:
-        return _of_two(found, classes.tolist(), output)
+        return _of_two(problem, classes.tolist(), output)
     if classes is not None and count == len(classes):
-        return _class(found, classes.tolist(), output)
+        return _class(problem, classes.tolist(), output)
     if count == 1 and output in (None, 0):
-        return found
-    return replace(found, number=_target(count, output), output=f"output {_target(count, output)}")
+        return problem
+    return replace(problem, number=_target(count, output), output=f"output {_target(count, output)}")
 
 
 def _is_paired(model: Any) -> bool:
@@ -280,21 +280,21 @@ def _target(count: int, output: Any) -> int:
     return int(output)
 
 
-def _of_two(found: Explained, classes: list[Any], output: Any) -> Explained:
+def _of_two(problem: Explained, classes: list[Any], output: Any) -> Explained:
     """Positive for the second class; with the sign changed, for the first."""
     if output is None:
         output = classes[1]
     place = _place(classes, output)
     text = f"{classes[place]} against {classes[1 - place]}"
-    return replace(found, sign=1.0 if place == 1 else -1.0, output=text)
+    return replace(problem, sign=1.0 if place == 1 else -1.0, output=text)
 
 
-def _class(found: Explained, classes: list[Any], output: Any) -> Explained:
+def _class(problem: Explained, classes: list[Any], output: Any) -> Explained:
     if output is None:
-        number = int(np.argmax(found.functions.values(found.row, np.float64)[0]))
+        number = int(np.argmax(problem.functions.values(problem.row, np.float64)[0]))
     else:
         number = _place(classes, output)
-    return replace(found, number=number, output=str(classes[number]))
+    return replace(problem, number=number, output=str(classes[number]))
 
 
 def _place(classes: list[Any], label: Any) -> int:
@@ -309,12 +309,12 @@ def _same(one: Any, other: Any) -> bool:
     return isinstance(other, (str, int, float, np.generic)) and bool(one == other)
 
 
-def _pair(model: Any, found: Explained, classes: list[Any], output: Any) -> Explained:
+def _pair(model: Any, problem: Explained, classes: list[Any], output: Any) -> Explained:
     """Of a pair of classes; by default the predicted one against its closest rival."""
     pairs = list(combinations(range(len(classes)), 2))
     if output is None:
-        values = found.functions.values(found.row, np.float64)[0]
-        first = _place(classes, _predicted(model, found))
+        values = problem.functions.values(problem.row, np.float64)[0]
+        first = _place(classes, _predicted(model, problem))
         against = {i + j - first: (v if i == first else -v) for (i, j), v in zip(pairs, values) if first in (i, j)}
         second = min(against, key=lambda other: float(against[other]))
     else:
@@ -328,27 +328,27 @@ def _pair(model: Any, found: Explained, classes: list[Any], output: Any) -> Expl
             raise ParameterError(f"output must be a pair of two different classes, but is {short(output)}.")
     number = pairs.index((min(first, second), max(first, second)))
     sign = 1.0 if first < second else -1.0
-    return replace(found, number=number, sign=sign, output=f"{classes[first]} against {classes[second]}")
+    return replace(problem, number=number, sign=sign, output=f"{classes[first]} against {classes[second]}")
 
 
-def _predicted(model: Any, found: Explained) -> Any:
+def _predicted(model: Any, problem: Explained) -> Any:
     predict: Callable[[Any], Any] = model.predict
-    return predict(found.row).tolist()[0]
+    return predict(problem.row).tolist()[0]
 
 
-def _with_trend(model: Any, found: Explained) -> Explained:
+def _with_trend(model: Any, problem: Explained) -> Explained:
     """A Gaussian process adds its mean function, in the units of y."""
     if not isinstance(model, GaussianProcessRegressor):
-        return found
+        return problem
     mean = model.mean_coef_
-    count = len(found.functions.dual_coef)
+    count = len(problem.functions.dual_coef)
     if mean is None:
-        return replace(found, functions=replace(found.functions, offsets=np.ravel(model._y_mean)))
+        return replace(problem, functions=replace(problem.functions, offsets=np.ravel(model._y_mean)))
     mean = np.asarray(mean).reshape(len(mean), count)
-    functions = replace(found.functions, offsets=mean[0])
-    slopes = mean[1:, found.number]
+    functions = replace(problem.functions, offsets=mean[0])
+    slopes = mean[1:, problem.number]
     trend = [
-        (Part("column", name, (j,), "mean function"), float(slopes[j] * found.row[0, j]))
-        for j, name in enumerate(found.columns.names[: len(slopes)])
+        (Part("column", name, (j,), "mean function"), float(slopes[j] * problem.row[0, j]))
+        for j, name in enumerate(problem.columns.names[: len(slopes)])
     ]
-    return replace(found, functions=functions, trend=trend)
+    return replace(problem, functions=functions, trend=trend)

@@ -85,8 +85,8 @@ class Contributions:
 
     Examples
     --------
-    >>> found = Contributions((Part("column", "age", (0,)),), np.array([0.5]), 0.25, 0.75, "exact", "", None)
-    >>> found
+    >>> explanation = Contributions((Part("column", "age", (0,)),), np.array([0.5]), 0.25, 0.75, "exact", "", None)
+    >>> explanation
     decision value 0.75
                 0.5  age
                0.25  (intercept)
@@ -187,7 +187,7 @@ def _line(value: float, name: str) -> str:
 
 
 def require_copies(copies: int, size: int, what: str) -> None:
-    """Raise unless as many copies of a row of so many symbols or nodes fit the memory budget.
+    """Raise an error unless so many copies of a row of ``size`` symbols or nodes fit the memory budget.
 
     Raises
     ------

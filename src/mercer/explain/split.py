@@ -119,10 +119,10 @@ def split(kernel: Any, sides: Sides) -> Split | None:
 def _sum(kernel: Sum, sides: Sides) -> Split:
     terms = []
     for term in kernel.terms:
-        found = split(term, sides) or whole(term, sides)
+        inner = split(term, sides) or whole(term, sides)
         name = cut(repr(term), _LONGEST_TERM)
-        parts = [part if part.kind == "constant" else part._replace(term=part.term or name) for part in found.parts]
-        terms.append(replace(found, parts=parts))
+        parts = [part if part.kind == "constant" else part._replace(term=part.term or name) for part in inner.parts]
+        terms.append(replace(inner, parts=parts))
     return joined(terms)
 
 

@@ -60,7 +60,7 @@ class ArrayInterface(abc.ABC):
         MemoryBudgetError
             If the entries are needed and do not fit the memory budget.
         TypeError
-            For arithmetic by elements, which would compute and store all of them without being asked to.
+            For arithmetic by elements, which would compute and store all of them without a request.
         """
         if ufunc is np.matmul and method == "__call__" and not options:
             left, right = inputs

@@ -30,7 +30,7 @@ class EvaluatedGram(GramMatrix):
     dtype : {float32, float64}
         The precision of this view.
     squared_norms : ndarray of shape (n,), optional
-        k(x, x) of the rows, for a matrix of new rows and the rows of a fit, whose entries do not tell.
+        k(x, x) of the rows, for a matrix of new rows and the rows of a fit, which does not contain them.
 
     Examples
     --------

@@ -20,12 +20,12 @@ from mercer.loops.sparse_rows import SparseRows
 _SPAN = 4096
 # Entries of dense rows that are read twice: they stay in the cache.
 _ENTRIES = 2**17
-# A sum over the rows has at most so many parts, whatever the number of threads, so that its bits are always the same.
+# A sum over the rows has at most this many parts, whatever the number of threads, so that its bits are always the same.
 _PARTS = 16
-# Up to so many entries one thread is as fast as several.
+# Up to this many entries one thread is as fast as several.
 _ALONE = 2**20
 FEATURES_STORAGE = "explicit features in its place"
-"""What certificates say of the kernel matrix."""
+"""The sentence on the kernel matrix in certificates."""
 
 
 @dataclass(frozen=True, eq=False)

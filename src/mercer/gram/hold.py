@@ -24,7 +24,7 @@ from mercer.gram.protocol import GramMatrix
 REMEDY = "Raise the budget with mercer.config(memory=...), or fit on fewer rows."
 # Matrices of up to this many bytes are computed as a whole without a request.
 _SMALL = 2**25
-# A copy in float32 that only saves time takes at most one of so many parts of the free memory.
+# A copy in float32 that only saves time takes at most one of this many parts of the free memory.
 HELD_SHARE = 4
 # Precisions in which all of K is useful, the best one first, with the bytes needed in addition to it.
 Precisions = Mapping[Any, int]
@@ -39,7 +39,7 @@ class Storage:
     gram : GramMatrix
         The matrix, for products and submatrices.
     array : ndarray of shape (n, m) or None
-        All entries, if they are stored; write to it only if ``hold`` was asked for a copy.
+        All entries, if they are stored; write to it only if a copy was requested.
     sentence : str
         Where the entries are stored, for :class:`mercer.solvers.solution.Certificate`.
     """

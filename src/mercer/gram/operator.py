@@ -88,7 +88,7 @@ class Gram(ArrayInterface):
     ((3, 3), [1.7358, 1.7358, 1.7358])
     """
 
-    # Solvers ask for it several times, and functions of users may take long.
+    # Solvers ask for it several times, and user-defined functions may take long.
     _diagonal: Array | None = None
 
     def __init__(

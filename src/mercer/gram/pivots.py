@@ -22,7 +22,7 @@ _SHARE, _FEWEST, _MOST = 10, 16, 512
 _WIDE = 1024
 # An update of fewer multiplications runs in this thread.
 _ALONE = 2**21
-# So many roundings of K_ii count as a residual of 0.
+# This many roundings of K_ii count as a residual of 0.
 _ROUNDINGS = 32
 # Outside of this range of exponents of its largest entry, K is scaled to the upper one: small entries stay numbers.
 _LOW, _HIGH = -500, 500
@@ -187,7 +187,7 @@ class _Elimination:
         return float(np.ldexp(self._chances.sum(), self._exponent))
 
     def is_unfinished(self) -> bool:
-        """Whether more pivots are asked for, and there is one."""
+        """Whether more pivots are requested, and there is one."""
         return len(self._pivots) < len(self._rows) and bool(self._chances.any())
 
     def result(self) -> PivotedCholesky:
@@ -202,7 +202,7 @@ class _Elimination:
         """Append the rows of the pivots that are accepted among one block of proposals; return their number."""
         sums = np.cumsum(self._chances)
         places = np.searchsorted(sums, random.random_sample(self._size) * sums[-1], side="right")
-        # A product that is rounded up to the last sum belongs to the last row with a chance.
+        # A product that is rounded up to the last sum belongs to the last row with a positive chance.
         places = np.minimum(places, np.searchsorted(sums, sums[-1]))
         accepted, upper = self._thin(places, random.random_sample(self._size))
         self._append(places[accepted], upper)

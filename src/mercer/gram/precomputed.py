@@ -25,7 +25,7 @@ _SIDE = 256
 _ALONE = 2**22
 # The fewest rows of a strip that is copied for a product.
 _FEWEST = 16
-# Products with at least this share of the columns of a stored matrix of at least so many, and with at most so many
+# Products with at least this share of the columns of a stored matrix of at least this many, and with at most this many
 # vectors, read its whole rows: they are copied, or read as they lie, faster than some of their entries are picked.
 _MOST_OF_IT, _WIDE, _FEW_VECTORS = 0.5, 512, 4
 
@@ -201,7 +201,7 @@ class PrecomputedGram(ArrayInterface):
 
     @property
     def cheap(self) -> bool:
-        """False: to pick an entry of a part takes as long as to read it from a row that is kept."""
+        """False: picking an entry of a part takes as long as reading it from a stored row."""
         return False
 
     @property

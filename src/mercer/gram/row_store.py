@@ -13,11 +13,11 @@ from mercer.gram.protocol import GramMatrix
 from mercer.loops.stored_rows import copy_rows, subtract_rows
 
 # Columns of one task: kept rows are read in long runs, fresh ones are made in tiles within it. The fewer fresh rows
-# there are, the wider are the tiles, up to so many columns: a call for a tile costs as much as 100,000 entries.
+# there are, the wider are the tiles, up to this many columns: a call for a tile costs as much as 100,000 entries.
 _SPAN, _WIDEST = 2048, 8192
 _SCRATCH = "fresh kernel rows"
-# A row is given up when so many rounds have not used it. To give up the row that was used longest ago whenever a new
-# one comes would, where all rows take their turn, give up each just before it is needed.
+# A row is given up when this many rounds have not used it. If the row that was used longest ago were given up for
+# each new one, rows that take turns would each be given up just before they are needed.
 _IDLE = 30
 
 

@@ -14,7 +14,7 @@ from mercer.engine.progress import Progress
 from mercer.gram.protocol import GramMatrix
 from mercer.loops.picked import is_finite
 
-# It is kept where it takes at most one of so many parts of the free memory: it only saves time.
+# It is kept where it takes at most one of this many parts of the free memory: it only saves time.
 SHARE = 2
 _SINGLE = np.dtype(np.float32)
 

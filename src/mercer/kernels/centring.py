@@ -130,7 +130,7 @@ class Centered(Unary):
         reference = reference or self._anchors(rows)
         plan = Plan(self.kernel, rows, reference, np.dtype(np.float64))
         out = np.zeros(rows.n)
-        # A plain loop: this runs inside a worker, where the pool is not to be asked again.
+        # A plain loop: this runs inside a worker, where the pool must not be used again.
         for start in range(0, rows.n, 512):
             part = slice(start, min(start + 512, rows.n))
             block = np.empty((part.stop - start, reference.n))

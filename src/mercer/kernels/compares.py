@@ -11,7 +11,7 @@ from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.kernels.kernel import Kernel
 
-# Objects are compared if the product of their sizes in bytes is at most this: alignments take so many steps.
+# Objects are compared if the product of their sizes in bytes is at most this: alignments take that many steps.
 _STEPS = 2**24
 
 

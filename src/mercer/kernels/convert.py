@@ -130,7 +130,7 @@ def check_rates(gamma: Any, degree: Any, coef0: Any) -> None:
     if isinstance(gamma, str) and gamma not in ("scale", "auto"):
         way_out = " SVC and SVR alone have gamma='cv'; KernelSearchCV chooses gamma for others." * (gamma == "cv")
         raise ParameterError(f"gamma must be a number, 'scale' or 'auto', but is {short(gamma)}.{way_out}")
-    # Kernels that have a gamma refuse 0.
+    # Kernels that have a gamma raise an error for 0.
     if not (gamma is None or isinstance(gamma, str) or (_is_finite(gamma) and gamma >= 0)):
         raise ParameterError(f"gamma must be a finite number above 0, 'scale' or 'auto', but is {short(gamma)}.")
     if not (_is_finite(degree) and degree >= 0):

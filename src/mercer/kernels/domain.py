@@ -54,7 +54,7 @@ def checked_objects(learner: Any, kernel: Any, X: Any, *, reset: bool) -> Object
     """
     early = not reset and isinstance(kernel, Kernel) and kernel.kind_of_rows() == "table"
     if early:
-        # Before the columns are read: of those in another order it would only be said that they hold the wrong kind.
+        # Before the columns are read: columns in another order would only be reported as being of the wrong kind.
         check_feature_names(learner, X, reset=False)
     rows = _rows_of_given(kernel, X)
     if rows is None:

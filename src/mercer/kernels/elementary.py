@@ -16,7 +16,7 @@ _is_own_usable = functools.cache(intrinsics_work)
 def exponential(t: Array) -> Array:
     """``t = exp(t)`` in place; returns ``t``. Overflowing values become infinite, and subnormal ones may become 0."""
     if not t.flags.c_contiguous or t.dtype not in (np.float32, np.float64) or not _is_own_usable():
-        # An overflow shows as an infinity, and learners refuse that with a message of their own.
+        # An overflow shows as an infinity, for which learners raise an error with a message of their own.
         with np.errstate(over="ignore"):
             return np.exp(t, out=t)
     if t.dtype == np.float32:

@@ -1,4 +1,4 @@
-"""Explicit features of composed kernels, as new arrays for which the memory budget is asked first."""
+"""Explicit features of composed kernels, as new arrays that are reserved from the memory budget first."""
 
 from __future__ import annotations
 

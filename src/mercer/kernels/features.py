@@ -28,7 +28,7 @@ from mercer.loops import counts as loops
 from mercer.loops.sparse_rows import SparseRows, SparseSide
 from mercer.loops.transpose import mirror
 
-# A feature is held dense if at least this share of all pairs of rows share it: a pair costs a sparse product 0.8 ns
+# A feature is stored dense if at least this share of all pairs of rows share it: a pair costs a sparse product 0.8 ns
 # where it shares the feature, and a dense one 0.05 ns in any case.
 _DENSE_SHARE = 0.06
 # Of the memory that is left, what the dense part may take.

@@ -178,7 +178,7 @@ class FromFunction(Kernel):
 
     @property
     def tile(self) -> int:
-        # Few calls between two looks at the keyboard, and learners evaluate such a matrix once.
+        # Few calls between two checks for Ctrl-C, and learners evaluate such a matrix once.
         return _SIDE if self.pairwise else super().tile
 
     def call(self, X: Any, Z: Any) -> Array:
@@ -203,7 +203,7 @@ class FromFunction(Kernel):
         value = self.function(x, z)
         try:
             one = value.item() if isinstance(value, (np.ndarray, np.generic)) else value
-            # NumPy turns complex numbers into real ones with a warning only, and Python refuses them.
+            # NumPy turns complex numbers into real ones with a warning only, and Python raises an error.
             return float(one)
         except (TypeError, ValueError) as error:
             raise KernelValueError(

@@ -95,7 +95,7 @@ class Rows:
         """The rows as objects of a kind; raises DataError for anything else."""
         if self._parent is not None:
             return self.keep(kind, lambda: self._parent.objects(kind)[self._index])  # type: ignore[union-attr]
-        # As they were given: of rows of tokens an array would make True a 1.
+        # As they were given: an array of rows of tokens would turn True into 1.
         return self.keep(kind, lambda: kind.of(self._given))
 
     @property
@@ -154,7 +154,7 @@ class Rows:
 
     @property
     def width(self) -> float:
-        """Numbers in a row, in words of 64 bits where they are zeros and ones; infinite for what is no table."""
+        """Numbers in a row, in words of 64 bits if they are zeros and ones; infinite for rows that are not a table."""
         try:
             columns = self.root.vectors.shape[1]
         except DataError:
@@ -203,7 +203,7 @@ class Frame:
 
     @property
     def key(self) -> Hashable:
-        """What the sides store operands under: it keeps no side, so that rows are freed when they are out of use."""
+        """What the sides store operands under: it keeps no side, so that rows are freed once they are not used."""
         return weakref.ref(self.left), weakref.ref(self.right)
 
     @property

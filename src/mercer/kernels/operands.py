@@ -17,7 +17,7 @@ from mercer.loops.transpose import mirror
 
 # Rows that are prepared at once.
 _ROWS = 4096
-# Up to so many columns a symmetric product takes longer than a general one.
+# Up to this many columns a symmetric product takes longer than a general one.
 _NARROW = 64
 
 

@@ -67,7 +67,7 @@ class VectorKernel(StatisticKernel):
     [[1.0, 0.5], [0.5, 1.0]]
     """
 
-    # What a user says of definiteness, learners try on some rows.
+    # Learners test the definiteness that a user declares on some rows.
     on_trust: ClassVar[bool] = True
     statistic: ClassVar[Literal["squared_distance", "manhattan_distance", "inner_product"]] = "squared_distance"
     definiteness: ClassVar[Definiteness] = "positive"

@@ -19,7 +19,7 @@ from mercer.kernels.plan import Plan, check_finite
 
 # The sum of the squares of K is itself squared.
 _LARGEST = float(np.sqrt(np.finfo(float).max))
-# Columns that tell about how large the means of the rows are.
+# Columns from which the size of the means of the rows is estimated.
 _FIRST = 64
 # Units of rounding of the entries, above which what is left of a matrix is more than their rounding.
 _ROUNDING = 1000.0

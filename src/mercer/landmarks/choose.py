@@ -21,7 +21,7 @@ from mercer.landmarks.given import given_rows
 METHODS = ("uniform", "kmeans", "leverage", "rpcholesky")
 """The names of the methods."""
 
-# All methods but "uniform" look at a sample: so many rows for each landmark, and so many more. See
+# All methods but "uniform" look at a sample: this many rows for each landmark, and this many more. See
 # docs/decisions/0087-landmarks-of-a-sample.md.
 _EACH, _MORE = 2, 6000
 _CHOICES = {"leverage": sampling.leverage, "rpcholesky": sampling.pivots}
@@ -30,7 +30,7 @@ _BYTES = {"kmeans": sampling.centres_bytes, "leverage": sampling.leverage_bytes,
 
 @dataclass(frozen=True)
 class Names:
-    """Whom messages speak of: the class of the caller, and its parameters for the number and the choice of landmarks.
+    """The names in messages: the class of the caller, and its parameters for the number and the choice of landmarks.
 
     >>> Names("KernelRidge").of(Names("KernelRidge").how)
     'KernelRidge: landmarks'
@@ -101,7 +101,7 @@ def choose(
     IndefiniteKernelError
         If the kernel is not positive semi-definite.
     ParameterError
-        If ``m`` or ``how`` has a value that makes no sense.
+        If ``m`` or ``how`` is invalid.
     DataError
         If given rows are not comparable with those of X, or X has no means.
     MemoryBudgetError

@@ -60,7 +60,7 @@ def leverage(kernel: Kernel, X: Any, m: int, random: np.random.RandomState, weig
         scores = _ridge_scores(B, diagonal, m)
     if scores is None:
         return first
-    # Every row has a chance, so that as many can be drawn as are asked for.
+    # Every row has a positive chance, so that the requested number can be drawn.
     scores = np.maximum(scores, np.finfo(float).eps)
     return np.sort(random.choice(n, m, replace=False, p=scores / scores.sum())).astype(np.intp, copy=False)
 

@@ -10,7 +10,7 @@ from numba.core import event
 
 
 class _Compilations(event.Listener):
-    """Says once that loops are being compiled, and adds up the time in which some loop is."""
+    """Says once that loops are being compiled, and adds up the time that this takes."""
 
     def __init__(self) -> None:
         self._said = False
@@ -26,8 +26,8 @@ class _Compilations(event.Listener):
             self._open += 1
             if self._open == 1:
                 self._start = time.perf_counter()
-            said, self._said = self._said, True
-        if not said:
+            was_logged, self._said = self._said, True
+        if not was_logged:
             logging.getLogger("mercer").warning("mercer: compiling loops for this machine; this happens only once")
 
     def on_end(self, event: event.Event) -> None:

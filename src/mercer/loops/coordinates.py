@@ -20,7 +20,7 @@ from mercer._types import Array, Integers, Vector
 from mercer.loops._jit import jit
 from mercer.loops.prefetch import prefetch
 
-# Rows ahead of their turn that are fetched from memory, by lines of so many float64.
+# Rows ahead of their turn that are fetched from memory, by lines of this many float64.
 AHEAD, LINE = 2, 8
 
 

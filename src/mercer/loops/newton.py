@@ -9,8 +9,8 @@ import numpy as np
 from mercer._types import Integers, Matrix, Vector
 from mercer.loops._jit import jit_in_order
 
-# Sums are taken in the order that is written: else the last bits depended on whether a function was compiled or
-# read from the cache.
+# Sums are taken in the order that is written: otherwise the last bits would depend on whether a function was
+# compiled or read from the cache.
 # The most free weights: a factor of their matrix takes the cube of their number.
 MOST_FREE = 96
 # Added to the diagonal, relative to its mean: the matrix of a smooth kernel is singular to rounding.

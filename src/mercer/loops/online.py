@@ -109,7 +109,7 @@ def shrink(decay, theta, lost, numbers):
 
 @jit
 def any_of(g):
-    """Whether an entry is not zero; NaN is none."""
+    """Whether an entry is not zero; NaN counts as not zero."""
     result = False
     for c in range(g.shape[0]):
         result = result or g[c] != 0.0

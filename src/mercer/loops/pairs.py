@@ -15,9 +15,9 @@ from mercer.loops.pair_rows import begin_pair, keep_values, place_of
 from mercer.loops.picked import has_row
 from mercer.loops.smo import StepLimits, StepRoom, smo_steps
 
-# Sums are taken in the order that is written: else the last bits depended on whether a function was compiled or
-# read from the cache.
-# Steps for each row before it is seen whether float64 can tell the violation from rounding; and the most of them.
+# Sums are taken in the order that is written: otherwise the last bits would depend on whether a function was
+# compiled or read from the cache.
+# Steps for each row before a test of whether float64 distinguishes the violation from rounding; the most tests.
 ROUND = 4
 ROUNDS = 20
 # Newton steps that end at a bound, before steps on pairs go on; and these to what part of the violation.

@@ -14,7 +14,7 @@ from mercer.loops.series import longest, series_at
 
 # What is left out of sums, relative to the size of the signatures.
 _BOUND = 1e-15
-# Pieces of paths that are longer are cut; more than so many parts are refused.
+# Longer pieces of paths are cut; with more than this many parts the result is NaN.
 _LONGEST = 2.0
 _MOST_PARTS = 20
 

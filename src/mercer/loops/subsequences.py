@@ -171,7 +171,7 @@ def _slopes(left, a, size, decay, room, stop):
 
 @jit
 def _room(right, rows, slopes):
-    """Work arrays with so many ``rows`` of lengths, and of their derivatives where there are ``slopes``."""
+    """Work arrays with a number of ``rows`` for the lengths, and for their derivatives if there are ``slopes``."""
     size = (longest(right) + 1) * LANES
     lanes, totals = np.empty(size, np.int64), np.empty((rows, LANES))
     carried = np.zeros((2 if slopes else 1, size))

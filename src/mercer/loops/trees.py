@@ -71,7 +71,7 @@ def fold(one, other):
 
 @jit
 def fold_nodes(labels, parents, productions, subtrees, sizes, turns):
-    """What every node is told by: see :class:`mercer.data.trees.Nodes` for the results."""
+    """What identifies every node: see :class:`mercer.data.trees.Nodes` for the results."""
     n = labels.shape[0]
     heaviest = np.full(n, -1, np.int64)
     for i in range(n):

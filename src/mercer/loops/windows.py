@@ -8,7 +8,7 @@ from mercer._types import AnyArray, Integers, Vector
 from mercer.loops._jit import jit
 from mercer.loops.strings import StringSide, length_of, longest, string_at
 
-# Counts of windows are kept in bytes for so many windows of the one string.
+# Counts of windows are kept in bytes for this many windows of the one string.
 _FLUSH = 255
 # Symbols of strings that are compared at once: their counts stay in the cache nearest to the core.
 _JOINED = 4096

@@ -10,16 +10,16 @@ from mercer._errors import ParameterError
 from mercer._types import Vector
 from mercer.losses.loss import Loss
 
-# So many targets and predictions for each of them are looked at.
+# The number of targets that are examined, and of predictions for each of them.
 _TARGETS = 64
 _POINTS = 24
 # Steps of the proximal map, relative to the spread of the predictions looked at.
 _PROX_STEPS = (0.05, 2.0)
-# Rounding, relative to the values compared, and what a difference in place of a derivative is off by.
+# Rounding, relative to the values compared, and the error of a difference in place of a derivative.
 _ROUNDING = 1e-9
 _DIFFERENCE = 1e-4
 _STEP = 1e-5
-# What conjugates and proximal maps are off by where they come from a search.
+# The error of conjugates and proximal maps that come from a search.
 _SEARCHED = 1e-6
 
 

@@ -163,7 +163,7 @@ def by_rows(n: int, width: int, work: Callable[[slice], None]) -> None:
 
 
 def csr_of(data: Any, columns: Any, indptr: Any, shape: tuple[int, int]) -> sp.csr_matrix:
-    """A CSR matrix of sorted, distinct columns, without a look at them."""
+    """A CSR matrix of sorted, distinct columns, without a check of them."""
     result = sp.csr_matrix((data, columns, indptr), shape=shape, copy=False)
     result.has_canonical_format = True
     return result

@@ -41,7 +41,7 @@ def features_of(kernel: Any, example: Any) -> Features | None:
         A linear, polynomial or all-subsets kernel, a constant, or what scaling, sums, products, whole powers, ``on``,
         ``warped`` and ``normalized`` make of these.
     example : array or CSR matrix of shape (1, d)
-        Any row: maps of the user are called with it, to see how many columns they return.
+        Any row: user-defined maps are called with it, to see how many columns they return.
 
     Examples
     --------

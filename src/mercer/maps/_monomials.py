@@ -80,7 +80,7 @@ class MonomialMap(FeatureMap):
         counts = counts_by_degree(degree, X.shape[1])
         if sp.issparse(X):
             return self._sparse(X, weights, factors, counts)
-        # Counted anew: the loops write without a look, and a model file may say anything.
+        # Counted anew: the loops do not check bounds, and a model file may hold anything.
         n, width = len(X), feature_count(X.shape[1], degree, self._lowest)
         self._room(n, n * width, dtype.itemsize, self._count_in_words())
         out = np.empty((n, width), dtype)

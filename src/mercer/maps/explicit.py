@@ -78,7 +78,7 @@ class ExplicitMap(FeatureMap):
     ([[25.0, 3.0], [3.0, 36.0]], [[25.0, 3.0], [3.0, 36.0]])
     """
 
-    # A row, by which maps of the user tell how many columns they return.
+    # A row with which user-defined maps are called, to see how many columns they return.
     _example: NDArray[np.float64]
     _fitted = Fitted({"_example": Floats("1, d")}, rules=(("the features do not match the kernel", _is_counted),))
 

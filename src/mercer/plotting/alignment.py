@@ -93,8 +93,8 @@ class AlignmentDisplay:
         ax : matplotlib Axes, optional
             Where to draw; new axes by default.
         as_path : bool, default=False
-            Whether the path is drawn, beside the diagonal, instead of the series. Of several channels the first is
-            drawn.
+            Whether the path is drawn, beside the diagonal, instead of the series. If there are several channels,
+            the first is drawn.
         max_pairs : int, default=60
             The most pairs that are drawn, equally spaced; the legend says how many.
 

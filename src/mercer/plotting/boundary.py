@@ -113,7 +113,7 @@ class BoundaryDisplay:
         grid_resolution : int, default=150
             Values of each feature.
         max_points : int, default=1000
-            The most rows that are drawn; of more a sample, and the legend says so.
+            The most rows that are drawn; if there are more, a sample is drawn, and the legend says so.
         random_state : int, RandomState or None, default=0
             Seed of the sample.
 

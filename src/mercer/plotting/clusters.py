@@ -86,7 +86,7 @@ class ClustersDisplay:
         grid_resolution : int, default=150
             Values of each feature.
         max_points : int, default=1000
-            The most rows that are drawn; of more a sample, and the legend says so.
+            The most rows that are drawn; if there are more, a sample is drawn, and the legend says so.
         random_state : int, RandomState or None, default=0
             Seed of the sample.
 
@@ -97,7 +97,7 @@ class ClustersDisplay:
         Raises
         ------
         DataError, ParameterError
-            If X cannot be used, there is no such feature, or the estimator is no such clustering.
+            If X cannot be used, there is no such feature, or the estimator is not such a clustering.
         sklearn.exceptions.NotFittedError
             If the estimator is not fitted.
         """

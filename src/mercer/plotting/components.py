@@ -118,7 +118,7 @@ class ComponentsDisplay:
         features : pair of int or str, default=(0, 1)
             The features of the contours; with one feature there are curves of components along it.
         max_points : int, default=1000
-            The most rows that are drawn; of more a sample, and the legend says so.
+            The most rows that are drawn; if there are more, a sample is drawn, and the legend says so.
         random_state : int, RandomState or None, default=0
             Seed of the sample.
 

@@ -92,7 +92,7 @@ class ContributionsDisplay:
 
     @classmethod
     def from_contributions(cls, contributions: Contributions) -> Self:
-        """Show contributions that are known.
+        """Show given contributions.
 
         Parameters
         ----------
@@ -136,7 +136,8 @@ class ContributionsDisplay:
         Raises
         ------
         ParameterError
-            If ``kind`` is none of these, there are no places to colour, or a number is not a whole one of at least 1.
+            If ``kind`` is not one of these, there are no places to colour, or a number is not a whole one of at least
+            1.
         MissingDependencyError
             If matplotlib is not installed.
         """
@@ -179,26 +180,26 @@ class ContributionsDisplay:
 
     @property
     def _meaning(self) -> str:
-        found = self.contributions
-        what = f" for {found.output}" if found.output else ""
-        return f"decision value {found.decision:.4g}{what}"
+        explanation = self.contributions
+        what = f" for {explanation.output}" if explanation.output else ""
+        return f"decision value {explanation.decision:.4g}{what}"
 
     @property
     def _value(self) -> str:
         return "contribution" if self.contributions.method == "exact" else "lost if it is left out"
 
     def _draw_bars(self, most: int) -> None:
-        found = self.contributions
-        shown = found.top(most)[::-1]
-        values, places = found.values[shown], np.arange(len(shown))
+        explanation = self.contributions
+        shown = explanation.top(most)[::-1]
+        values, places = explanation.values[shown], np.arange(len(shown))
         self.bars_ = self.ax_.barh(places, values, color=_colours(values), edgecolor=INK, linewidth=0.6)
         self.ax_.axvline(0.0, color=INK, linewidth=0.8)
-        name_ticks(self.ax_.yaxis, places, [cut(str(found.parts[i]), _NAME) for i in shown])
+        name_ticks(self.ax_.yaxis, places, [cut(str(explanation.parts[i]), _NAME) for i in shown])
         self.ax_.set(xlabel=self._value, ylabel="part")
-        left = len(found.parts) - len(shown)
-        more = f", {len(shown)} of {len(found.parts)} parts shown" if left else ""
+        left = len(explanation.parts) - len(shown)
+        more = f", {len(shown)} of {len(explanation.parts)} parts shown" if left else ""
         # Two short lines: long ones are cut in files.
-        self.ax_.set_title(f"{self._meaning}\nintercept {found.intercept:.4g}{more}", fontsize="small")
+        self.ax_.set_title(f"{self._meaning}\nintercept {explanation.intercept:.4g}{more}", fontsize="small")
 
     def _draw_text(self, item: str, width: int) -> None:
         values = self.contributions.by_place()

@@ -128,7 +128,7 @@ class ConvergenceDisplay:
         Raises
         ------
         DataError
-            If it is no trace, or has no steps.
+            If it is not a trace, or has no steps.
         ParameterError
             If there is no such problem.
         """

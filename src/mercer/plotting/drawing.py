@@ -110,7 +110,7 @@ def whole(name: str, value: Any, least: int) -> int:
     Raises
     ------
     ParameterError
-        If it is none.
+        If it is not one.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def shown_rows(n: int, most: Any, random_state: Any, name: str = "max_points") -
 
 
 def shown_text(shown: int, n: int) -> str:
-    """Return the sentence that says that a picture has not all rows; empty if it has.
+    """Return the sentence for a picture that shows only some of the rows; empty if it shows all.
 
     >>> shown_text(10, 2000), shown_text(10, 10)
     ('10 of 2000 rows shown', '')

@@ -83,7 +83,7 @@ class GramDisplay:
             ``"class"`` sorts by y, and within a class by leaves; ``"leaf"`` is the optimal order of leaves of a
             clustering by average linkage; ``"given"`` keeps the order. By default ``"class"`` with y, else ``"leaf"``.
         max_rows : int, default=400
-            The most rows that are evaluated; of more a sample, and the title says so.
+            The most rows that are evaluated; if there are more, a sample is taken, and the title says so.
         random_state : int, RandomState or None, default=0
             Seed of the sample.
 

@@ -30,7 +30,7 @@ class LossDisplay:
     grid : ndarray of shape (m,)
         Predictions, which are also the dual values.
     values, conjugates : ndarray of shape (m, k)
-        Losses at the predictions and conjugates at the dual values; infinite where a dual value is no slope.
+        Losses at the predictions and conjugates at the dual values; infinite where a dual value is not a slope.
     targets : tuple of float
         The target of each loss.
 

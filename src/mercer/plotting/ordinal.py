@@ -77,7 +77,7 @@ class OrdinalDisplay:
         y : array-like of shape (n,)
             Their classes.
         max_points : int, default=1000
-            The most rows that are drawn; of more a sample, and the legend says so.
+            The most rows that are drawn; if there are more, a sample is drawn, and the legend says so.
         random_state : int, RandomState or None, default=0
             Seed of the sample.
 
@@ -88,7 +88,7 @@ class OrdinalDisplay:
         Raises
         ------
         DataError, ParameterError
-            If rows or classes cannot be used, or the estimator is no ordinal regression.
+            If rows or classes cannot be used, or the estimator is not an ordinal regression.
         sklearn.exceptions.NotFittedError
             If the estimator is not fitted.
         """

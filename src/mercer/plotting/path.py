@@ -89,7 +89,7 @@ class PathDisplay:
         Raises
         ------
         DataError, ParameterError
-            If it is no path, or one of X and y is missing.
+            If it is not a path, or one of X and y is missing.
         """
         if (X is None) != (y is None):
             raise DataError("errors need both X and y; pass both, or neither.")

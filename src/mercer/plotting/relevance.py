@@ -110,7 +110,7 @@ class RelevanceDisplay:
         estimator : estimator
             Fitted.
         X : array-like or data frame of shape (n, d)
-            Rows, best held-out ones.
+            Rows, preferably held-out ones.
         y : array-like of shape (n,)
             Their targets.
         scoring : str or callable, optional
@@ -136,11 +136,11 @@ class RelevanceDisplay:
         if len(table_of.shape) != 2:
             raise DataError(f"X must have two dimensions (rows, columns), but has shape {table_of.shape}.")
         repeats = whole("n_repeats", n_repeats, 1)
-        found = permutation_importance(
+        importances = permutation_importance(
             estimator, table_of, y, scoring=scoring, n_repeats=repeats, random_state=random_state
         )
         names = column_names(X) or tuple(f"feature {j}" for j in range(table_of.shape[1]))
-        values, deviations = found["importances_mean"], found["importances_std"]
+        values, deviations = importances["importances_mean"], importances["importances_std"]
         return cls(names, values, deviations=deviations, meaning="score lost by permutation")
 
     def plot(self, ax: Any = None, *, max_features: int = 30) -> Self:

@@ -140,7 +140,7 @@ def labels_of(y: Any, n: int) -> AnyArray:
     Raises
     ------
     DataError
-        If their number is another one, or some are missing.
+        If their number differs from n, or some are missing.
     """
     labels = np.asarray(y)
     if labels.shape != (n,):

@@ -78,7 +78,7 @@ class SearchDisplay:
             Fitted; also one of scikit-learn.
         parameters : one or two str, optional
             The parameters on the axes; by default the first two with different numbers. Where candidates differ in
-            other parameters, those with the same place lie upon each other, the best on top.
+            other parameters, those with the same place overlap, with the best on top.
 
         Returns
         -------
@@ -202,7 +202,7 @@ class SearchDisplay:
 
 
 def _numbers(column: Any) -> Vector:
-    """The values of a parameter, NaN where they are no numbers."""
+    """The values of a parameter, NaN where they are not numbers."""
     mask = np.ma.getmaskarray(column)
     return np.array([np.nan if hidden else _number(value) for value, hidden in zip(np.ma.getdata(column), mask)])
 

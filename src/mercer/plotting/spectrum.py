@@ -73,7 +73,7 @@ class SpectrumDisplay:
         ridge : float, default=1.0
             The ridge of the effective dimension, above 0.
         max_rows : int, default=800
-            The most rows of the matrix; of more a sample, and the legend says so.
+            The most rows of the matrix; if there are more, a sample is taken, and the legend says so.
         random_state : int, RandomState or None, default=0
             Seed of the sample.
 

@@ -110,7 +110,7 @@ class TubeDisplay:
         y : array-like of shape (n,)
             Their targets.
         max_points : int, default=1000
-            The most rows that are drawn; of more a sample, and the legend says so.
+            The most rows that are drawn; if there are more, a sample is drawn, and the legend says so.
         random_state : int, RandomState or None, default=0
             Seed of the sample.
 
@@ -162,7 +162,7 @@ class TubeDisplay:
         epsilon : float
             Half the width of the tube, 0 or more.
         max_points : int, default=1000
-            The most rows that are drawn; of more a sample, and the legend says so.
+            The most rows that are drawn; if there are more, a sample is drawn, and the legend says so.
         random_state : int, RandomState or None, default=0
             Seed of the sample.
 
@@ -244,7 +244,7 @@ class TubeDisplay:
 
 
 def _judge(residuals: Vector, epsilon: float) -> AnyArray:
-    """The roles that residuals alone tell."""
+    """The roles that follow from the residuals alone."""
     excess = np.abs(residuals) - epsilon
     edge = _EDGE * epsilon
     return np.where(excess > edge, "bounded", np.where(excess >= -edge, "free", "zero"))

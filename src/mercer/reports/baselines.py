@@ -81,8 +81,8 @@ def baselines(
     seed : int
         Of samples and folds.
     most_rows : int or None, default=10_000
-        From so many training rows the simple models learn at most, drawn at random: with more a linear model is hardly
-        better, and takes long. None for all.
+        The most training rows, drawn at random, that the simple models learn from: with more a linear model is hardly
+        better and takes long. None for all.
     """
     fitted, y = (X, judged.truth) if train is None else train
     numbers, more, what = _plain(subject, fitted, X)

@@ -61,8 +61,8 @@ def distances(kernel: Kernel, new: Any, training: Any, seed: int) -> Distances:
     Examples
     --------
     >>> from mercer.kernels import Linear
-    >>> found = distances(Linear(), np.array([[0.5], [9.0]]), np.arange(4.0)[:, None], 0)
-    >>> found.new.tolist(), found.limit, found.share
+    >>> measured = distances(Linear(), np.array([[0.5], [9.0]]), np.arange(4.0)[:, None], 0)
+    >>> measured.new.tolist(), measured.limit, measured.share
     ([0.5, 6.0], 1.0, 0.5)
     """
     most = _MOST if sp.issparse(training) or isinstance(training, np.ndarray) else _MOST_OBJECTS

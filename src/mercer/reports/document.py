@@ -125,7 +125,7 @@ class Section:
     Parameters
     ----------
     name : str
-        By which it is found: ``report["scores"]``.
+        Its key, as in ``report["scores"]``.
     title : str
     text : tuple of str
         Paragraphs.

@@ -89,7 +89,7 @@ def _calibration(judged: Judged) -> Figure:
         own = bins == number
         name = f"{edges[number]:.1f} to {edges[number + 1]:.1f}"
         rows.append((name, int(own.sum()), float(top[own].mean()), float(right[own].mean())))
-    apart = sum(n * abs(said - was) for _, n, said, was in rows) / judged.n
+    apart = sum(n * abs(probability - share) for _, n, probability, share in rows) / judged.n
     table = Table.of("Calibration", ("probability", "rows", "mean probability", "share that is right"), rows)
 
     def draw(ax: Any) -> None:
@@ -99,9 +99,9 @@ def _calibration(judged: Judged) -> Figure:
         points = [row[2] for row in rows], [row[3] for row in rows]
         ax.scatter(*points, s=sizes, color=COLOURS[0], edgecolors=INK, zorder=3)
         ax.set(xlabel="probability of the predicted class", ylabel="share that is right")
-        legend(ax, [line("as often as said", "--", QUIET), mark("rows, larger for more", "o", COLOURS[0])])
+        legend(ax, [line("perfect calibration", "--", QUIET), mark("rows, larger for more", "o", COLOURS[0])])
 
-    words = f"Predictions are right as often as their probability says, up to {apart:.1%} on average."
+    words = f"The probability of a prediction and the share that is right differ by {apart:.1%} on average."
     return Figure("Calibration", words, table, draw)
 
 

@@ -27,7 +27,7 @@ def versions() -> tuple[tuple[str, str], ...]:
 
 
 def of_file(path: Path) -> str | None:
-    """Return the SHA-256 of a file, as ``sha256sum`` prints it; None for a folder or a name that is no file."""
+    """Return the SHA-256 of a file, as ``sha256sum`` prints it; None for a folder or a name that is not a file."""
     if not path.is_file():
         return None
     with path.open("rb") as file:

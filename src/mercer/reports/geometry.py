@@ -17,7 +17,7 @@ from mercer.reports.document import Figure, Section, Table
 from mercer.reports.material import Material
 
 _MOST, _MOST_OBJECTS = 250, 80
-# More classes would not be told apart on an axis.
+# More classes could not be distinguished on an axis.
 _MOST_CLASSES = 12
 _MOST_VALUES = 30
 
@@ -34,10 +34,10 @@ def geometry(material: Material) -> Section | None:
     if isinstance(kernel, Kernel):
         facts.append(("definiteness", kernel.definiteness))
         facts += [(f"parameter {name}", _short(value)) for name, value in _parameters(kernel)]
-    found = _matrix(material)
-    if found is None:
+    sample = _matrix(material)
+    if sample is None:
         return Section("kernel", "Kernel, Gram matrix and spectrum", (), tuple(facts))
-    K, labels, n, which = found
+    K, labels, n, which = sample
     ridge = _ridge(subject.learner)
     spectrum = SpectrumDisplay.from_matrix(K, ridge=ridge)
     spectrum.total = n
@@ -132,11 +132,11 @@ def _ridge(learner: Any) -> float:
 def _parameters(kernel: Kernel) -> list[tuple[str, Any]]:
     """The numbers in the kernel, by name."""
     try:
-        found = kernel.get_params(deep=True) if hasattr(kernel, "get_params") else {}
+        parameters = kernel.get_params(deep=True) if hasattr(kernel, "get_params") else {}
     except MercerError:
         # A kernel that was built from parts without names.
         return []
-    return [(name, value) for name, value in found.items() if not isinstance(value, Kernel)][:_MOST_VALUES]
+    return [(name, value) for name, value in parameters.items() if not isinstance(value, Kernel)][:_MOST_VALUES]
 
 
 def _short(value: Any) -> Any:

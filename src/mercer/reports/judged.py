@@ -103,11 +103,11 @@ class Judged:
         """Return those of the predictions and of the probabilities; NaN where predictions are not finite."""
         if not self.is_finite:
             return dict.fromkeys(("r2", "rmse", "mae"), float("nan"))
-        found = scores(self.task, self.truth, self.predicted)
+        values = scores(self.task, self.truth, self.predicted)
         if self.shares is not None and self.classes is not None and np.isfinite(self.shares).all():
             order = np.argsort(self.classes, kind="stable")
-            found.update(probability_scores(self.truth, self.shares[:, order], self.classes[order]))
-        return found
+            values.update(probability_scores(self.truth, self.shares[:, order], self.classes[order]))
+        return values
 
     def own_shares(self) -> Vector | None:
         """Return the probability of the true class of each row, (n,)."""

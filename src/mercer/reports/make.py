@@ -49,7 +49,7 @@ def report(
     model : estimator
         Fitted; also a search or a pipeline, or what :func:`mercer.load` reads from a file of ``mercer fit``.
     X : array-like of shape (n, d), data frame or other rows, optional
-        Rows on which the model is judged, best those that were held out from the fit. For rows of the fit, the report
+        Rows on which the model is judged, preferably held out from the fit. For rows of the fit, the report
         says that scores flatter the model.
     y : array-like of shape (n,), optional
         Their targets. Without them there are no scores.

@@ -27,7 +27,7 @@ _NOT_CHOSEN_BY = ("support vectors", "relative gap")
 
 
 def check_path(path: Any, subject: Subject) -> None:
-    """Raise an error if a path is not one from which the model may be.
+    """Raise an error if a path is not one from which the model may come.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def _display(material: Material) -> PathDisplay:
 
 
 def _value(learner: Any, parameter: str) -> float | None:
-    """The value that the model has; None where it is not one number, as a penalty for each target is not."""
+    """The value that the model has; None if it is not one number, such as a penalty for each target."""
     value = getattr(learner, f"{parameter}_", getattr(learner, parameter))
     return float(value) if isinstance(value, Real) else None
 

@@ -28,7 +28,7 @@ def scores(task: str, y: np.ndarray, predicted: np.ndarray) -> Scores:
     """
     if task == "classification":
         with warnings.catch_warnings():
-            # A class that is predicted and does not occur among the rows is no fault of theirs.
+            # A predicted class need not occur among the rows: that deserves no warning.
             warnings.simplefilter("ignore", UserWarning)
             balanced = float(balanced_accuracy_score(y, predicted))
         return {"accuracy": float(accuracy_score(y, predicted)), "balanced_accuracy": balanced}
@@ -44,8 +44,8 @@ def scores(task: str, y: np.ndarray, predicted: np.ndarray) -> Scores:
 def probability_scores(y: np.ndarray, shares: np.ndarray, classes: np.ndarray) -> Scores:
     """Return the log loss of probabilities (n, k), and for two classes, both of which occur, the area under the curve.
 
-    >>> found = probability_scores(np.array([0, 1]), np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([0, 1]))
-    >>> found["auc"], round(found["log_loss"], 4)
+    >>> values = probability_scores(np.array([0, 1]), np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([0, 1]))
+    >>> values["auc"], round(values["log_loss"], 4)
     (1.0, 0.2877)
     """
     codes = np.searchsorted(classes, y)

@@ -71,8 +71,8 @@ def _recorded(record: Mapping[str, Any] | None) -> _Part | None:
     """The search of ``mercer tune``, as the model file keeps it."""
     if record is None or not record.get("search"):
         return None
-    found = record["search"]
-    names = list(dict.fromkeys(name for row in found["table"] for name in row["parameters"]))
+    search = record["search"]
+    names = list(dict.fromkeys(name for row in search["table"] for name in row["parameters"]))
     rows = [
         (
             *(_plain(row["parameters"].get(name)) for name in names),
@@ -81,11 +81,11 @@ def _recorded(record: Mapping[str, Any] | None) -> _Part | None:
             row["lower"],
             row["upper"],
         )
-        for row in found["table"]
+        for row in search["table"]
     ]
-    heads = (*names, found["metric"], "standard error", "exact solution from", "to")
-    title = f"The best of {found['candidates']} candidates, by {found['folds']} folds"
-    return [found["sentence"], found["stop"]], Table.of(title, heads, rows), []
+    heads = (*names, search["metric"], "standard error", "exact solution from", "to")
+    title = f"The best of {search['candidates']} candidates, by {search['folds']} folds"
+    return [search["sentence"], search["stop"]], Table.of(title, heads, rows), []
 
 
 def _landmarks(path: Any) -> Figure:

@@ -87,48 +87,48 @@ def scores(material: Material) -> Section | None:
     if judged.kind == "fit":
         text.append("All models have seen these rows, so the scores are better than they will be on others.")
     own = {material.subject.name: judged.scores()}
-    found = material.baselines
-    if found is None or not found.models:
-        text += [f"{found.how}." if found is not None else ""]
+    simple_models = material.baselines
+    if simple_models is None or not simple_models.models:
+        text += [f"{simple_models.how}." if simple_models is not None else ""]
         return Section("scores", "Scores", tuple(line for line in text if line), tables=(_table(own),))
-    text.append(f"The simple models were {found.how}.")
+    text.append(f"The simple models were {simple_models.how}.")
     text.append(
         "The last column says by how many standard errors of the mean difference, row by row, this model is "
         "ahead; beyond 2 a difference is clear."
     )
-    by = {model.name: margin(judged, model) for model in found.models}
-    table = _table({**own, **{model.name: model.scores for model in found.models}}, by)
+    by = {model.name: margin(judged, model) for model in simple_models.models}
+    table = _table({**own, **{model.name: model.scores for model in simple_models.models}}, by)
     return Section("scores", "Scores", tuple(text), tables=(table,))
 
 
-def _table(found: dict[str, dict[str, float]], by: dict[str, float] | None = None) -> Table:
-    metrics = list(next(iter(found.values())))
+def _table(scores: dict[str, dict[str, float]], by: dict[str, float] | None = None) -> Table:
+    metrics = list(next(iter(scores.values())))
     heads = ["model", *map(score_name, metrics)]
-    rows: list[list[Any]] = [[name, *(values.get(metric) for metric in metrics)] for name, values in found.items()]
+    rows: list[list[Any]] = [[name, *(values.get(metric) for metric in metrics)] for name, values in scores.items()]
     if by is not None:
         heads.append("ahead by (standard errors)")
-        rows = [[*row, by.get(name)] for row, name in zip(rows, found)]
+        rows = [[*row, by.get(name)] for row, name in zip(rows, scores)]
     return Table.of("Scores", heads, rows, rounded=map(score_name, IN_UNITS))
 
 
 def certificate(material: Material) -> Section:
     """Return the certificate in words and numbers."""
-    found = certificate_of(material)
-    if found is None:
+    result = certificate_of(material)
+    if result is None:
         recorded = "" if material.record is None else material.record["certificate_text"]
         text = recorded or f"{material.subject.name} has no certificate."
         return Section("certificate", "Certificate", (text,))
-    lines = [line.strip() for line in found.explain().splitlines()]
+    lines = [line.strip() for line in result.explain().splitlines()]
     facts = (
-        ("status", found.status.name),
-        ("primal objective", found.primal),
-        ("dual objective", found.dual),
-        ("gap", found.gap),
-        ("gap, of the objective", found.relative_gap),
-        ("violation of optimality", found.kkt_violation),
-        ("iterations", found.iterations),
-        ("seconds", found.seconds),
-        ("peak memory in MiB", found.peak_bytes / 2**20),
+        ("status", result.status.name),
+        ("primal objective", result.primal),
+        ("dual objective", result.dual),
+        ("gap", result.gap),
+        ("gap, of the objective", result.relative_gap),
+        ("violation of optimality", result.kkt_violation),
+        ("iterations", result.iterations),
+        ("seconds", result.seconds),
+        ("peak memory in MiB", result.peak_bytes / 2**20),
     )
     return Section("certificate", "Certificate", tuple(lines), facts)
 

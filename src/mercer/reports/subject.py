@@ -44,7 +44,7 @@ class Subject:
         Raises
         ------
         ParameterError
-            If it is a class, or no estimator.
+            If it is a class, or not an estimator.
         sklearn.exceptions.NotFittedError
             If it is not fitted.
         """

@@ -13,7 +13,7 @@ from mercer.reports.material import WORDS_OF_KIND, Material
 from mercer.reports.score_words import score_name
 from mercer.solvers.solution import Certificate, Status
 
-# A difference of fewer standard errors than this is not called one.
+# A difference of fewer standard errors than this is not reported as one.
 _CLEAR = 2.0
 # A larger share of far rows is worth a warning; 5 % are to be expected.
 _MANY = 0.2
@@ -52,12 +52,12 @@ def _quality(material: Material) -> str:
     if not judged.is_finite:
         bad = int((~np.isfinite(judged.predicted.reshape(judged.n, -1)).all(axis=1)).sum())
         return f"{subject.name} predicts NaN or infinity for {bad} of {rows}: it cannot be used as it is."
-    found = judged.scores()
+    scores = judged.scores()
     if judged.task == "classification":
-        own = f"{subject.name} predicts the class of {found['accuracy']:.1%} of {rows} correctly"
+        own = f"{subject.name} predicts the class of {scores['accuracy']:.1%} of {rows} correctly"
     else:
-        known = "" if math.isnan(found["r2"]) else f" (R² {found['r2']:.3g})"
-        own = f"The root mean squared error of {subject.name} is {significant(found['rmse'])}{known} on {rows}"
+        known = "" if math.isnan(scores["r2"]) else f" (R² {scores['r2']:.3g})"
+        own = f"The root mean squared error of {subject.name} is {significant(scores['rmse'])}{known} on {rows}"
     return f"{own}{_compared(material, judged)}."
 
 
@@ -66,8 +66,8 @@ def _compared(material: Material, judged: Judged) -> str:
     if not models:
         return ""
     best = _best(models)
-    found = best.scores
-    score = f"{found['accuracy']:.1%}" if judged.task == "classification" else significant(found["rmse"])
+    scores = best.scores
+    score = f"{scores['accuracy']:.1%}" if judged.task == "classification" else significant(scores["rmse"])
     by = margin(judged, best)
     if abs(by) <= _CLEAR:
         how = "which is not distinguishable from"
@@ -105,8 +105,8 @@ def _recorded(material: Material) -> str:
 
 def certificate_of(material: Material) -> Certificate | None:
     """Return the certificate of the learner, if it has one."""
-    found = getattr(material.subject.learner, "certificate_", None)
-    return found if isinstance(found, Certificate) else None
+    result = getattr(material.subject.learner, "certificate_", None)
+    return result if isinstance(result, Certificate) else None
 
 
 def _solution(material: Material) -> str:
@@ -152,4 +152,4 @@ def _advice(material: Material) -> str:
     far = 0.0 if material.far is None else material.far.share
     if far > _MANY:
         return f"Be careful with {far:.0%} of these rows, which are far from all training rows: there it extrapolates."
-    return "Nothing found here speaks against using it on rows like these."
+    return "This report gives no reason against using it on rows like these."

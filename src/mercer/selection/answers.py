@@ -1,4 +1,4 @@
-"""What scorers ask of the fits of a search, so that it can be computed where a fit was made, and the fit dropped."""
+"""What scorers need from the fits of a search: it is computed where a fit was made, so that the fit can be dropped."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _AskedError(Exception):
 
 
 class _Listener(BaseEstimator):
-    """Stands for an estimator, and writes down which of its methods are called."""
+    """Stands for an estimator, and records which of its methods are called."""
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
@@ -133,7 +133,7 @@ class ScoredRows:
                     if targets and self._data.weight is not None:
                         weight = take_rows(self._data.weight, positions)
                         answers[_WEIGHTED, of_train] = model.score(rows, *targets, sample_weight=weight), weight
-        except Exception:  # Asked again by the scorer, with all memory, which then reports it.
+        except Exception:  # The scorer calls the method again, with all memory, and reports the error.
             return None
         return answers
 
@@ -156,7 +156,7 @@ class Answered:
     fold : Fold
         The rows that the answers are for.
     again : callable
-        Returns the same fit with the rows to predict for, where something else is asked.
+        Returns the same fit with the rows to predict for, if another result is requested.
     """
 
     def __init__(self, model: Any, answers: Answers, fold: Fold, again: Callable[[], Made]) -> None:

@@ -46,6 +46,6 @@ def warn_if_by_nothing(best: float, estimator: Any, scorer: Any, data: SearchDat
         warn_user(
             f"the best candidate has the score {best:.4g} in the folds, and predicting {what} has {nothing:.4g}: no "
             "candidate has learned anything that holds for other rows. Try other kernels (kernels=[...]), or look "
-            "whether the columns say anything of the targets.",
+            "whether the columns say anything about the targets.",
             MercerWarning,
         )

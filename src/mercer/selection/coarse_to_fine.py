@@ -15,7 +15,7 @@ _BOX = 2
 
 
 class CoarseToFine:
-    """Points of one space, from a coarse grid to half of half of its spacing around the best.
+    """Points of one space, from a coarse grid to a quarter of its spacing around the best.
 
     Parameters
     ----------

@@ -99,7 +99,7 @@ class _Scored:
 
 @dataclass(eq=False)
 class Evaluator:
-    """Fits and scores candidates in the order in which they are asked for.
+    """Fits and scores candidates in the requested order.
 
     Parameters
     ----------

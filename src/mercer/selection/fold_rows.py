@@ -156,7 +156,7 @@ class FoldMatrices:
         return any(evaluated is not None for evaluated, _ in self._evaluated.values())
 
     def begin(self) -> None:
-        """Begin another set of fits: matrices that they do not ask for may be dropped."""
+        """Begin another set of fits: matrices that they do not use may be dropped."""
         with self._lock:
             self._in_use.clear()
 
@@ -167,7 +167,7 @@ class FoldMatrices:
         self._distances.close()
 
     def give_up(self) -> None:
-        """Drop all matrices, and evaluate no other: fits find no room beside one."""
+        """Drop all matrices, and evaluate no other: fits have no room beside one."""
         self._is_full = True
         self.close()
 

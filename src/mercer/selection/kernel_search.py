@@ -44,7 +44,7 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
     ``nu``, ``epsilon``), ``gamma`` of a kernel by name, and every free parameter of a :class:`~mercer.kernels.Kernel`
     on vectors. Length scales begin around the 0.1 and 0.9 quantiles of the distances between rows, penalties at the
     size of k(x, x), ``epsilon`` at the spread of the targets. The search goes from a coarse grid in the logarithms to
-    half of half of its spacing around the best, and beyond the range where the best lies at its edge. Fits share
+    a quarter of its spacing around the best, and beyond the range where the best lies at its edge. Fits share
     their kernel matrices, as in :class:`~mercer.selection.GridSearchCV`. Where ``tol`` of a support vector
     regression is above 0.1 or below 1e-10 of the standard deviation of the targets, candidates have 0.001 of it.
 

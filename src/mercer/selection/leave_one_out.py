@@ -1,4 +1,4 @@
-"""Leave-one-out predictions of fitted models without refitting: exact where a formula is, else approximate."""
+"""Leave-one-out predictions of fitted models without refitting: exact where there is a formula, else approximate."""
 
 from __future__ import annotations
 

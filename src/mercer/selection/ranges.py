@@ -58,7 +58,7 @@ class Axis:
     def even(
         cls, name: str, first: float, spacing: float, count: int, limits: tuple[float, float], main: bool = True
     ) -> Axis:
-        """Return an axis with values at equal distances, all and halves of halves of them with a few digits."""
+        """Return an axis with equidistant values, rounded so that they and their quarter steps have few digits."""
         first, spacing = round(first, _DIGITS), round(spacing, _DIGITS)
         return cls(name, tuple(first + n * spacing for n in range(count)), *limits, spacing, main)
 
@@ -285,7 +285,7 @@ def _quantiles(distances: Vector) -> tuple[float, float]:
 
 
 def _moved(kernel: Kernel, scales: Sequence[Axis], point: Sequence[float]) -> Kernel:
-    """The kernel with its free parameters multiplied by what a point says."""
+    """The kernel with its free parameters multiplied by the factors of a point."""
     free = [parameter for parameter in kernel.parameters if parameter.free]
     factor = dict(zip((axis.name for axis in scales), point))
     shared = factor.pop("length scale", 0.0)
@@ -296,7 +296,7 @@ def _moved(kernel: Kernel, scales: Sequence[Axis], point: Sequence[float]) -> Ke
             step += -shared if _last(parameter.name) == "gamma" else shared
         moved = _rounded(parameter.value * math.exp(step)) if step else parameter.value
         values.setdefault(whole_vector(parameter.name), []).append(moved)
-    # The names of vectors end in no number, and those of numbers are alone.
+    # Names of the entries of a vector end in a number; a name without one is that of a single number.
     vectors = {whole_vector(p.name) for p in kernel.parameters if whole_vector(p.name) != p.name}
     new = {
         name.replace(".", "__"): tuple(several) if name in vectors else several[0] for name, several in values.items()
@@ -341,26 +341,26 @@ def penalties_of(learner: Any, y: Any, weight: Vector | None, rows: int) -> tupl
     numbers = {name: value for name, value in learner.get_params(deep=False).items() if _is_number(value)}
     spread = _spread_of(y)
     heavy = 1.0 if weight is None else _positive(float(np.mean(weight)))
-    found = []
+    penalties = []
     if "C" in numbers:
         # Coefficients of regressions are in units of the targets, and C is their bound.
         unit = spread if is_regressor(learner) else 1.0
-        found.append(Penalty("C", (0.1, 1.0, 10.0, 100.0, 1000.0), 1e-4, 1e6, unit / heavy, -1.0))
+        penalties.append(Penalty("C", (0.1, 1.0, 10.0, 100.0, 1000.0), 1e-4, 1e6, unit / heavy, -1.0))
     if "alpha" in numbers:
-        found.append(Penalty("alpha", (1e-4, 1e-3, 1e-2, 1e-1, 1.0), 1e-10, 1e4, heavy, 1.0))
+        penalties.append(Penalty("alpha", (1e-4, 1e-3, 1e-2, 1e-1, 1.0), 1e-10, 1e4, heavy, 1.0))
     if "nu" in numbers:
         most = _largest_nu(y) if "C" not in numbers else 0.9
         start = tuple(most * share for share in (0.1, 0.2, 0.4, 0.8))
-        found.append(
+        penalties.append(
             Penalty("nu", start if "C" not in numbers else (0.4,), 0.005 * most, most, main="C" not in numbers)
         )
     if "epsilon" in numbers and "C" in numbers:
-        found.append(Penalty("epsilon", (0.1,), 1e-4, 1.0, spread, main=False))
+        penalties.append(Penalty("epsilon", (0.1,), 1e-4, 1.0, spread, main=False))
     if "n_neighbors" in numbers:
         most = min(256.0, rows)
         start = tuple(value for value in (2.0, 4.0, 8.0, 16.0, 32.0) if value <= most) or (1.0,)
-        found.append(Penalty("n_neighbors", start, 1.0, most))
-    return tuple(found)
+        penalties.append(Penalty("n_neighbors", start, 1.0, most))
+    return tuple(penalties)
 
 
 def _is_number(value: Any) -> bool:

@@ -53,7 +53,7 @@ def solve_folds(
     y, weight = _numbers(data.y), None if data.weight is None else _numbers(data.weight)
     if y is None or (data.weight is not None and (weight is None or weight.ndim != 1 or not (weight >= 0).all())):
         return None
-    # What fits or scores lack memory for beside this matrix they find without it.
+    # Fits or scores that lack memory beside this matrix may have enough without it.
     with suppress(MemoryBudgetError, NumericalError):
         gram = matrices.matrix(kernel, learner_of(group.estimator).most_shared_rows)
         if gram is None or gram.stored_as(np.float64) is None:

@@ -270,14 +270,14 @@ class GridSearchCV(_SharingSearch, model_selection.GridSearchCV):
     """Search over a grid of parameters, as ``sklearn.model_selection.GridSearchCV``, with all kernel work shared.
 
     Constructor, methods, attributes and ``cv_results_`` are those of scikit-learn, and so are the scores: each
-    candidate is solved to the tolerance of a fit of its own. What is shared: objects are read once, and every kernel
-    matrix is evaluated once for all folds, penalties and predictions, from distances or comparisons of pairs that
-    kernels have in common (for support vector machines, where there are at most 8192 rows or entries are expensive);
-    support vector machines are solved along C, nu or epsilon, and machines of other losses along C or alpha, each value
-    from the answer for its neighbour; kernel ridge regression is solved for all folds and values of alpha together;
-    Gaussian processes with ``optimizer=None`` take their covariances from these matrices, but those with a linear mean
-    and classifiers of two for several classes do not, and each fit that learns its kernel has matrices of its own;
-    steps of a pipeline before the learner are fitted once for each fold. Folds and kernels are dealt to threads, within
+    candidate is solved to the tolerance of a separate fit. Objects are read once. Every kernel matrix is evaluated once
+    for all folds, penalties and predictions, from distances or comparisons of pairs that kernels have in common (for
+    support vector machines, where there are at most 8192 rows or entries are expensive). Support vector machines are
+    solved along C, nu or epsilon, and machines of other losses along C or alpha, each value from the answer for its
+    neighbour. Kernel ridge regression is solved for all folds and values of alpha together. Gaussian processes with
+    ``optimizer=None`` take their covariances from these matrices, except those with a linear mean and classifiers that
+    combine binary ones for several classes. A fit that learns its kernel evaluates its own matrices. Steps of a
+    pipeline before the learner are fitted once for each fold. Folds and kernels are distributed over threads, within
     the memory budget (``mercer.config(memory=...)``).
 
     Parameters

@@ -35,7 +35,7 @@ _LARGEST = 1e120
 
 
 def check_arguments(search: Any) -> None:
-    """Raise unless the arguments of a search's constructor can be used, as far as they tell without the data.
+    """Raise unless the arguments of a search's constructor can be used, as far as this can be judged without the data.
 
     Raises
     ------

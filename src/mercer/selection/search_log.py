@@ -99,7 +99,7 @@ def digest(value: Any) -> str:
 
 
 def _feed(sha: Any, value: Any) -> None:
-    """Feed the bytes of a value to the digest, each part after what tells it from others."""
+    """Feed the bytes of a value to the digest, each part after a label that distinguishes it from others."""
     if sp.issparse(value):
         matrix = sp.csr_matrix(value)
         _feed(sha, [np.array(matrix.shape), matrix.data, matrix.indices, matrix.indptr])
@@ -173,7 +173,7 @@ class SearchLog:
         Raises
         ------
         DataError
-            If the file cannot be written, is in use, is no log of a search, or is damaged before its last line.
+            If the file cannot be written, is in use, is not the log of a search, or is damaged before its last line.
         ParameterError
             If it is the log of another search; the message names what differs.
         """
@@ -215,7 +215,7 @@ class SearchLog:
             entry = json.loads(line)
             key = json.dumps({"parameters": entry["parameters"], "tol": entry["tol"]}, sort_keys=True)
             if not isinstance(entry["why"], str) or not isinstance(entry["error"], str):
-                raise ValueError("a reason is no text")
+                raise ValueError("a reason is not text")
             entry |= {name: _floats(entry[name]) for name in _PER_FOLD}
             if len({len(entry[name]) for name in _PER_FOLD}) > 1:
                 raise ValueError("a score is missing")

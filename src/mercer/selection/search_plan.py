@@ -119,7 +119,7 @@ class SearchPlan:
         return bool(np.isfinite(lower[best]) and (upper[others] <= lower[best]).all())
 
     def run(self) -> Stop:
-        """Search until nothing is left to do, the budget is over, or somebody stops it."""
+        """Search until nothing is left to do, the budget is spent, or the user stops it."""
         try:
             self._begin()
             for space, plan in enumerate(self._plans):

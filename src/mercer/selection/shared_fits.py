@@ -44,19 +44,19 @@ _SEVERAL = 3
 
 
 class SharedFits:
-    """All fits of a search, made in groups as they are asked for.
+    """All fits of a search, made in groups when they are requested.
 
     Parameters
     ----------
     data : SearchData
     groups : list of Group
-        Their candidates will be asked for in this order.
+        Their candidates will be requested in this order.
     n_jobs : int or None
         Threads.
     verbose : bool
         Whether to show progress.
     asked : callable, optional
-        Names the methods that will be asked of a fit of an estimator. Their results for the rows that are scored are
+        Names the methods that will be called on a fit of an estimator. Their results for the rows that are scored are
         then computed with the fit, which is not kept.
     """
 
@@ -70,7 +70,7 @@ class SharedFits:
     ) -> None:
         self._data, self._groups, self._n_jobs = data, groups, n_jobs
         self._asked = asked
-        # What will be asked of the fits of each group.
+        # The methods that will be called on the fits of each group.
         self._methods: dict[Group, tuple[str, ...]] = {}
         # Folds may have the same training rows, and differ in the others.
         self._numbers: dict[bytes, list[int]] = {}
@@ -99,18 +99,18 @@ class SharedFits:
 
     @property
     def order(self) -> list[int]:
-        """The candidates in the order in which they have to be asked for."""
+        """The candidates in the order in which they have to be requested."""
         return [number for group in self._groups for number in group.numbers]
 
     def extend(self, groups: list[Group]) -> None:
-        """Add groups, whose candidates will be asked for after all others."""
+        """Add groups, whose candidates will be requested after all others."""
         self._groups += groups
         self.count += len(self._data.folds) * sum(len(group.numbers) for group in groups)
 
     def take(self, candidate: int, positions: Positions) -> Made:
         """Return a fitted estimator, and the function from positions to the rows that it predicts for.
 
-        Each fit is handed out once. Folds with the same training rows are asked for in their order.
+        Each fit is handed out once. Folds with the same training rows are requested in their order.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class SharedFits:
     def _side_by_side(self) -> int:
         """How many fits run at once: beside shared matrices, as many as have room for parts of them.
 
-        With less room a fit would take another way, and what it finds would depend on when the others release theirs.
+        With less room a fit would choose another method, and its result would depend on when other fits release memory.
         """
         jobs = settings.resolve_jobs(self._n_jobs)
         if not any(rows.matrices.are_stored for rows in self._rows if rows is not None):
@@ -224,7 +224,7 @@ class SharedFits:
         if not isinstance(estimator, Pipeline) or len(estimator.steps) == 1:
             try:
                 self._rows = list(untransformed(self._data, learner_of(estimator), self._n_jobs))
-            except Exception:  # Rows of other folds may be as they should; and each fit meets it again.
+            except Exception:  # Rows of other folds may be valid, and each fit raises this again.
                 self._rows = [None] * len(self._data.folds)
             return
         self._rows = [None] * len(self._data.folds)
@@ -255,7 +255,7 @@ class SharedFits:
         self._progress.advance(len(group.numbers))
 
     def _keep(self, group: Group, position: int, fold: Fold, made: Made | Exception, rows: ScoredRows) -> None:
-        """Keep the predictions of a fit, or the fit itself where it is not known what will be asked."""
+        """Keep the predictions of a fit, or the fit itself where it is not known which methods will be called."""
         key, begin = (group.numbers[position], fold.number), working_time()
         names = self._methods[group]
         if names and not isinstance(made, Exception):
@@ -305,8 +305,8 @@ class SharedFits:
     def _fit_apart(self, group: Group, fold: Fold) -> None:
         """Fit the candidates of a group that failed, each from scratch, with all threads.
 
-        Which of them fails, each then says for itself, and no candidate fails because of another one. What found no
-        room beside shared matrices and other folds may find it now: then there are none from here on.
+        Each candidate then reports its own error, and none fails because of another one. A fit that did not fit into
+        memory beside shared matrices and other folds may do so now; no matrices are shared from then on.
         """
         for position, number in enumerate(group.numbers):
             begin = working_time()

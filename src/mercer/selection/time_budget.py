@@ -1,4 +1,4 @@
-"""The time of a search: what is left of it, and how long the next candidates will take."""
+"""The time of a search: how much is left, and how long the next candidates will take."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _COARSE, _UNREACHABLE, _USUAL = 0.1, 1e-10, 1e-3
 
 
 def tolerance_for(learner: Any, y: Any) -> float | None:
-    """Return a tolerance for targets so small or large that the learner's own says nothing; None if it does.
+    """Return a tolerance for targets so small or large that the learner's own is meaningless; None otherwise.
 
     The tolerance of a support vector regression is in units of the targets.
 

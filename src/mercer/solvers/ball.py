@@ -56,9 +56,9 @@ def radius(gap: float, size: float, *, strength: float = 1.0, is_pair: bool = Fa
 def shift_of_kinks(kinks: Vector, steps: Vector, total: float, reach: Vector) -> tuple[float, float]:
     r"""Return an interval of the minimum over b of a risk of straight pieces, whose kinks are known up to ``reach``.
 
-    The slope by b is :math:`\sum_j s_j [b > t_j] - S` with kinks :math:`t_j` and steps :math:`s_j`. Where all b between
-    two kinks are as good, the minimum is the middle between these, as in the solvers. Sums that differ from S by no
-    more than rounding are equal to it.
+    The slope by b is :math:`\sum_j s_j [b > t_j] - S` with kinks :math:`t_j` and steps :math:`s_j`. If all b between
+    two kinks are equally good, the minimum is the middle between these, as in the solvers. Sums that differ from S
+    by no more than rounding are equal to it.
 
     Parameters
     ----------

@@ -16,22 +16,22 @@ from mercer.loops.picked import pick_upper
 from mercer.solvers.algebra.lanczos import Krylov
 
 _STEPS = 24
-# Entries that went through float32 or through text move eigenvalues by about so much of the largest.
+# Entries that went through float32 or through text move eigenvalues by about this share of the largest.
 _ROUNDING = 1e-6
 # A factor in float32 counts where every eigenvalue is above this part of the largest diagonal entry. For 512 rows its
 # rounding is below 3e-5 of that, unless errors of one sign add up everywhere.
 _ROOM = 1e-4
 # Rounding in units of eps that may make an entry differ from its mirror image.
 _MIRRORED = 1e3
-# Of a matrix or function that is said to be a kernel, so many rows are looked at: what they refute is refuted. To
-# multiply a matrix of 3,600 rows 24 times would take five times as long as a support vector machine on them.
+# A matrix or function that is declared to be a kernel is examined on at most this many rows: what they refute is
+# refuted. Multiplying a matrix of 3,600 rows 24 times would take five times as long as a support vector machine on it.
 SAMPLE = 512
 
 
 def require_conditionally_positive(gram: GramMatrix) -> None:
-    r"""Refuse K if :math:`c^\top K c < 0` is found for a c that sums to 0, beyond what rounding can do.
+    r"""Raise an error if a c that sums to 0 is found with :math:`c^\top K c < 0`, beyond rounding.
 
-    Such a c is a proof that K is not even conditionally positive semi-definite; that none is found is no proof that
+    Such a c proves that K is not even conditionally positive semi-definite; that none is found does not prove that
     it is. A Cholesky factor of K with the tolerance on its diagonal shows that there is none. Where K has no such
     factor, Lanczos looks for c: the ends of the spectrum are what it finds first, so what it misses after 24 products
     is small. Of a matrix of more than 512 rows a principal part is examined, on 512 rows, evenly spread: what refutes
@@ -63,7 +63,7 @@ def require_conditionally_positive(gram: GramMatrix) -> None:
 
 
 def require_positive(gram: GramMatrix) -> None:
-    r"""Refuse K if :math:`c^\top K c < 0` is found for any c, beyond what rounding can do.
+    r"""Raise an error if any c is found with :math:`c^\top K c < 0`, beyond rounding.
 
     For machines without an offset, whose weights need not sum to 0; else as
     :func:`require_conditionally_positive`.
@@ -98,10 +98,10 @@ def require_kernel(
     curved: bool,
     name: str = "the kernel",
 ) -> None:
-    r"""Refuse a function that rows show to be no kernel: not symmetric, or :math:`c^\top K c < 0` for some c.
+    r"""Raise an error if rows show that a function is not a kernel: not symmetric, or :math:`c^\top K c < 0`.
 
     A principal part of K that curves downwards proves that K does, so that at most 512 rows, evenly spread, are
-    looked at. That they show nothing is no proof that the function is a kernel.
+    examined. That they show nothing does not prove that the function is a kernel.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def require_kernel(
     balanced : bool
         Whether c has to sum to 0, as weights do where there is an offset.
     curved : bool
-        Whether a matrix that curves downwards is taken.
+        Whether a matrix that curves downwards is accepted.
     name : str, default="the kernel"
         What messages call the function.
 
@@ -161,7 +161,7 @@ def lowest_quotient(gram: GramMatrix, *, balanced: bool) -> float:
     return float(_ritz_values(gram, balanced).min())
 
 
-def _require(gram: GramMatrix, balanced: bool, what: str, mend: str) -> None:
+def _require(gram: GramMatrix, balanced: bool, what: str, remedy: str) -> None:
     n = gram.shape[0]
     if n > SAMPLE:
         sample = np.linspace(0, n - 1, SAMPLE).round().astype(np.intp)
@@ -169,10 +169,10 @@ def _require(gram: GramMatrix, balanced: bool, what: str, mend: str) -> None:
     with memory.reserve(n**2 * (8 + gram.dtype.itemsize), "a part of the kernel matrix and a Cholesky factor"):
         # A matrix that is stored is not copied.
         part = gram if gram.stored() is not None else PrecomputedGram(whole_matrix(gram, gram.dtype))
-        _require_stored(part, balanced, what, mend)
+        _require_stored(part, balanced, what, remedy)
 
 
-def _require_stored(part: GramMatrix, balanced: bool, what: str, mend: str) -> None:
+def _require_stored(part: GramMatrix, balanced: bool, what: str, remedy: str) -> None:
     largest_diagonal = float(np.abs(part.diagonal()).max())
     rounding = part.shape[0] * float(np.finfo(part.dtype).eps) * largest_diagonal
     # No entry of the diagonal is larger than the largest eigenvalue.
@@ -189,7 +189,7 @@ def _require_stored(part: GramMatrix, balanced: bool, what: str, mend: str) -> N
             f"{largest:.3g}"
         )
         raise IndefiniteKernelError(
-            f"{finding}. {mend}, or pass allow_indefinite=True to get a stationary point without a guarantee.",
+            f"{finding}. {remedy}, or pass allow_indefinite=True to get a stationary point without a guarantee.",
             finding=finding,
         )
 

@@ -91,7 +91,7 @@ def _best_box_offset(problem: BoxQP, F: Vector) -> float:
     flat = _ZERO * float(steps.sum())
     first = int(np.argmax(slopes >= -flat))
     if abs(slopes[first]) <= flat and first + 1 < len(order):
-        # All offsets between two kinks are as good.
+        # All offsets between two kinks are equally good.
         return 0.5 * float(kinks[order[first]] + kinks[order[first + 1]])
     return float(kinks[order[first]])
 

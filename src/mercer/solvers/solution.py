@@ -72,7 +72,7 @@ _CONDITIONS = {
     "assignment": "by how much, squared, some row is nearer to another mean than to its own, in units of k(x, x)",
     "orthogonality": "the largest inner product of two eigenvectors, or difference of a length from 1",
 }
-# A relative gap above this is said to be large; above the second one it says nothing more than that.
+# A relative gap above this is reported as large; above the second one, it is as large as the objective itself.
 _LARGE = 0.01
 _AS_LARGE = 0.5
 # Differences of this share of the objective are rounding.
@@ -94,7 +94,7 @@ class Certificate(_StatusByName):
     """How good an answer is.
 
     ``primal`` and ``dual`` are the values of the two objectives at the answer; for a convex problem the best
-    value lies between them, so ``gap = primal - dual`` bounds what could still be won.
+    value lies between them, so ``gap = primal - dual`` bounds what could still be gained.
 
     Parameters
     ----------

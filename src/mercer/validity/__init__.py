@@ -19,13 +19,13 @@ from mercer.validity.report import ValidityReport, Verdict
 
 __all__ = ["NearestMatrix", "ValidityReport", "Verdict", "check", "nearest"]
 
-# Up to so many rows Lanczos is not even tried; up to so many it takes longer than all eigenvalues (measured).
+# Up to the first number of rows Lanczos is never used; up to the second it is slower than all eigenvalues (measured).
 _FEW, _QUICKER = 64, 8000
 
 
 @dataclass(frozen=True)
 class _Findings:
-    """What either way of looking at the spectrum has found; ``check`` turns it into the report."""
+    """The result of either method for the spectrum; ``check`` turns it into the report."""
 
     method: str
     asymmetry: Asymmetry

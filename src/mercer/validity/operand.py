@@ -17,7 +17,7 @@ from mercer.gram import Gram, PrecomputedGram, precomputed
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels import Kernel, as_kernel
 
-# Entries looked at for symmetry where a matrix is too large to be looked at whole.
+# Entries that are compared for symmetry where a matrix is too large to compare all of them.
 _SAMPLE = 512
 _ROWS = 512
 

@@ -38,7 +38,7 @@ class ValidityReport:
     dtype : str
         Precision in which its entries were computed.
     method : str
-        How the eigenvalues were found: ``"full spectrum"`` or ``"Lanczos"``.
+        How the eigenvalues were computed: ``"full spectrum"`` or ``"Lanczos"``.
     verdict : Verdict
         ``verdict.value`` is its description in words.
     symmetric : bool

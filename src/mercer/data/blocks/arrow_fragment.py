@@ -19,23 +19,23 @@ _BUFFER = 2**20
 
 @dataclass(frozen=True)
 class Fragment:
-    """A fragment with rows, its name in messages, and the columns that its path tells, such as ``year=2020``."""
+    """A fragment with rows, its name in messages, and the columns whose value is in its path, such as ``year=2020``."""
 
     part: Any
     name: str
     rows: int
-    told: Mapping[str, Any]
+    path_values: Mapping[str, Any]
 
     @property
     def names(self) -> list[str]:
         """Names of all columns."""
         own = self.part.physical_schema.names
-        return [*own, *(name for name in self.told if name not in own)]
+        return [*own, *(name for name in self.path_values if name not in own)]
 
     def type(self, name: str) -> Any:
         """The type of a column."""
         schema = self.part.physical_schema
-        return schema.field(name).type if name in schema.names else self.told[name].type
+        return schema.field(name).type if name in schema.names else self.path_values[name].type
 
     def kind(self, name: str) -> str:
         """What a column holds: boolean, integer, number, text, date, null, or the name of its type."""
@@ -61,7 +61,8 @@ class Fragment:
             if batch is None:
                 return
             arrays = [
-                batch.column(name) if name in own else arrow.repeat(self.told[name], batch.num_rows) for name in columns
+                batch.column(name) if name in own else arrow.repeat(self.path_values[name], batch.num_rows)
+                for name in columns
             ]
             for start in range(0, batch.num_rows, rows):
                 yield arrow.RecordBatch.from_arrays([array.slice(start, rows) for array in arrays], names=list(columns))

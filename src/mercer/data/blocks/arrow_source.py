@@ -115,16 +115,16 @@ class ArrowSource(Source):
     @cached_property
     def _fragments(self) -> list[Fragment]:
         """The fragments that have rows, in the order of the files."""
-        found = []
+        fragments = []
         for part in self._parts():
             name = str(getattr(part, "path", None) or self)
             with named_faults(name):
                 rows = part.count_rows()
                 if rows:
-                    found.append(Fragment(part, name, rows, self._told_by_path(part)))
-        if not found:
+                    fragments.append(Fragment(part, name, rows, self._path_values(part)))
+        if not fragments:
             raise DataError(f"{self} has no rows of data.")
-        return found
+        return fragments
 
     def _parts(self) -> list[Any]:
         try:
@@ -132,7 +132,7 @@ class ArrowSource(Source):
         except ValueError as error:
             raise DataError(f"{self} cannot be read in fragments: {error}. Pass it without filter or join.") from error
 
-    def _told_by_path(self, part: Any) -> dict[str, Any]:
+    def _path_values(self, part: Any) -> dict[str, Any]:
         """Values of columns that are parts of the path, as scalars."""
         keys = optional("pyarrow.dataset", "reading Parquet and Arrow data").get_partition_keys
         scalar = optional("pyarrow", "reading Parquet and Arrow data").scalar

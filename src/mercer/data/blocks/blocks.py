@@ -60,7 +60,7 @@ class Blocks(Passes):
     -----
     X is float32 if all columns are, else float64; of svmlight files and sparse matrices it is CSR. Tables with text,
     categories, dates or missing values are read with :meth:`encoded`, or as data frames with :meth:`frames`. In CSV
-    files, types of columns are told from the first 1000 rows.
+    files, types of columns are inferred from the first 1000 rows.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class Blocks(Passes):
         target, columns, sample_weight
             As of :class:`Blocks`, by the names of columns.
         dtype : dict of str to str, optional
-            Types of columns that the first 1000 rows do not tell, such as ``{"zip": "str"}``.
+            Types of columns that the first 1000 rows do not show, such as ``{"zip": "str"}``.
         rows_per_block : int, optional
 
         Returns

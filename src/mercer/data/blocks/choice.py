@@ -14,7 +14,7 @@ from mercer.data.words import closest_names, listing
 
 @dataclass(frozen=True)
 class Choice:
-    """What a user asks for: names of the targets, of the columns of X (None: all others), and of the weights."""
+    """What a user requests: names of the targets, of the columns of X (None: all others), and of the weights."""
 
     targets: tuple[str, ...] = ()
     one_target: bool = True

@@ -22,7 +22,7 @@ from mercer.data.table import is_number
 from mercer.data.words import listing, shown
 
 SUFFIXES = (".csv", ".tsv", ".tab")
-# Rows of the first file from which the types of the columns are told.
+# Rows of the first file from which the types of the columns are inferred.
 _HEAD = 1000
 # How columns are read that pandas takes for such a kind of numbers there; others are text.
 _TYPES = {"b": "boolean", "i": "float64", "u": "float64", "f": "float64"}
@@ -30,7 +30,7 @@ _TYPES = {"b": "boolean", "i": "float64", "u": "float64", "f": "float64"}
 
 @dataclass(frozen=True)
 class CsvSource(Source):
-    """Files with a header each. Types of columns are told from the first rows, so that blocks do not differ in them.
+    """Files with a header each. Types of columns are inferred from the first rows, so that all blocks have the same.
 
     Numbers are read as float64, also whole ones, and all else but booleans as text.
     """
@@ -111,8 +111,8 @@ class CsvSource(Source):
         needed = [*columns, *self.choice.targets, *([self.choice.weight] if self.choice.weight else [])]
         with _named_faults(first.path), first.errors():
             head = next(_chunks(first, _HEAD, {}))
-        told = {name: _type_of(head[name]) for name in needed}
-        return told | {name: kind for name, kind in self.dtype if name in told}
+        types = {name: _type_of(head[name]) for name in needed}
+        return types | {name: kind for name, kind in self.dtype if name in types}
 
     def _frames(self, one: Separated, rows: int) -> Iterator[Any]:
         """Yield data frames of at most so many rows, with the same columns for every file."""

@@ -27,7 +27,7 @@ def delayed_parts(X: Any, y: Any, sample_weight: Any) -> list[tuple[Any, Any, An
     Raises
     ------
     DataError
-        If one is no collection of Dask, or they have different numbers of partitions.
+        If one is not a collection of Dask, or they have different numbers of partitions.
     """
     if hasattr(X, "map_blocks") and X.ndim == 2:
         X = X.rechunk({1: -1})
@@ -43,7 +43,7 @@ def delayed_parts(X: Any, y: Any, sample_weight: Any) -> list[tuple[Any, Any, An
 
 
 def partitions_of(X: Any, y: Any, sample_weight: Any) -> Callable[[], Iterator[tuple[Any, ...]]]:
-    """Return a function that yields the rows of one partition after the other, with what is given beside them."""
+    """Return a function that yields the rows of one partition after the other, with the targets and weights given."""
     parts = delayed_parts(X, y, sample_weight)
 
     def read() -> Iterator[tuple[Any, ...]]:

@@ -63,7 +63,7 @@ def find_files(source: Any, suffixes: Iterable[str]) -> list[Path]:
         If there is no such file, or one is named twice.
     """
     sources = [source] if isinstance(source, (str, Path)) else list(source)
-    paths = [path for one in sources for path in _found(one, tuple(suffixes))]
+    paths = [path for one in sources for path in _files_of(one, tuple(suffixes))]
     twice = [path for path in dict.fromkeys(paths) if paths.count(path) > 1] if len(set(paths)) < len(paths) else []
     if twice:
         raise DataError(f"{twice[0]} is named twice, and its rows would count twice; name it once.")
@@ -84,7 +84,7 @@ def suffix_of(path: Path) -> str:
     return parts[-1] if parts else ""
 
 
-def _found(source: Any, suffixes: tuple[str, ...]) -> list[Path]:
+def _files_of(source: Any, suffixes: tuple[str, ...]) -> list[Path]:
     if not isinstance(source, (str, Path)):
         raise ParameterError(f"a file must be named by a str or a Path, but one is {str(source)[:80]!r}.")
     path = Path(source)

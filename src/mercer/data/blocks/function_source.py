@@ -28,7 +28,7 @@ class FunctionSource(Source):
 
     function: Callable[[], Any]
     choice: Choice
-    # A thread could not use what the function opened in another one, such as the connection to a data base.
+    # A thread could not use what the function opened in another one, such as a connection to a database.
     ahead: ClassVar[bool] = False
     advice: ClassVar[str] = "The function must yield the same rows each time that it is called."
 

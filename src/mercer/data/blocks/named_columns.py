@@ -128,10 +128,10 @@ def not_numbers(column: Any) -> str | None:
     if kind in "mM":
         return f"holds dates or times ({column.dtype})"
     if kind == "O" and column.dtype == object:
-        found = optional("pandas", "reading blocks").api.types.infer_dtype(column, skipna=True)
-        if found in ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty"):
+        contents = optional("pandas", "reading blocks").api.types.infer_dtype(column, skipna=True)
+        if contents in ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty"):
             return None
-        return "holds text" if found == "string" else f"holds entries that are not all numbers ({found})"
+        return "holds text" if contents == "string" else f"holds entries that are not all numbers ({contents})"
     return "holds categories" if str(column.dtype) == "category" else f"holds text ({column.dtype})"
 
 

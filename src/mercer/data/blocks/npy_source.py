@@ -39,15 +39,15 @@ class NpySource(Source):
         DataError
             If there is no such file, or not as many of one as of another.
         """
-        found = [None if paths is None else Files.of(find_files(paths, SUFFIXES)) for paths in (X, y, sample_weight)]
-        assert found[0] is not None
-        for name, files in (("y", found[1]), ("sample_weight", found[2])):
-            if files is not None and len(files.paths) != len(found[0].paths):
+        sources = [None if paths is None else Files.of(find_files(paths, SUFFIXES)) for paths in (X, y, sample_weight)]
+        assert sources[0] is not None
+        for name, files in (("y", sources[1]), ("sample_weight", sources[2])):
+            if files is not None and len(files.paths) != len(sources[0].paths):
                 raise DataError(
-                    f"there are {len(found[0].paths)} files of X, but {len(files.paths)} of {name}; give one for each, "
-                    "in the same order."
+                    f"there are {len(sources[0].paths)} files of X, but {len(files.paths)} of {name}; give one for "
+                    "each, in the same order."
                 )
-        return cls(found[0], found[1], found[2])
+        return cls(sources[0], sources[1], sources[2])
 
     @cached_property
     def layout(self) -> Layout:
@@ -100,7 +100,7 @@ def _mapped(path: Path) -> AnyArray:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError, OverflowError, SyntaxError, TokenError) as error:
         # NumPy proposes an option that runs code of the file.
-        why = "it is no .npy file, or holds objects" if "pickle" in str(error) else error
+        why = "it is not a .npy file, or holds objects" if "pickle" in str(error) else error
         raise DataError(f"{path} cannot be read as a NumPy array: {why}.") from error
     if not isinstance(array, np.ndarray):
         raise DataError(f"{path} holds several arrays (.npz), which cannot be mapped; save each with numpy.save.")

@@ -1,4 +1,4 @@
-"""Which source an argument of :class:`~mercer.Blocks` is, told by its type and the suffix of its files."""
+"""Which source an argument of :class:`~mercer.Blocks` is, recognised by its type and the suffix of its files."""
 
 from __future__ import annotations
 

@@ -146,9 +146,9 @@ def _default_names(count: int) -> list[str]:
     return ["prediction"] if count == 1 else [f"prediction_{i}" for i in range(count)]
 
 
-def _check_same(found: object, first: object, path: Path, rows: int) -> None:
-    if found != first:
-        raise DataError(f"{path}: the block from row {rows + 1:,} on has {found}, but the first block {first}.")
+def _check_same(columns: object, first: object, path: Path, rows: int) -> None:
+    if columns != first:
+        raise DataError(f"{path}: the block from row {rows + 1:,} on has {columns}, but the first block {first}.")
 
 
 _NO_BLOCKS = "{}: there are no blocks to write; an iterator can be read only once."

@@ -128,8 +128,8 @@ def piece_of(part: NamedColumns, choice: Choice, layout: Layout, frames: bool) -
 def frame_layout(part: FrameColumns, choice: Choice, n: int | None = None) -> Layout:
     """Return the layout of rows that begin with this data frame."""
     names = choice.resolve([str(name) for name in part.table.columns], part.file)
-    found = {name: not_numbers(part.table[name]) for name in names}
-    others = {name: f"of {part.file} {why}" for name, why in found.items() if why is not None}
+    reasons = {name: not_numbers(part.table[name]) for name in names}
+    others = {name: f"of {part.file} {why}" for name, why in reasons.items() if why is not None}
     single = all(part.table[name].dtype in (np.float32, np.float16) for name in names)
     target = target_of(part, choice).dtype if choice.targets else None
     return Layout(len(names), names, np.dtype(np.float32 if single else np.float64), False, n, target, others)

@@ -1,4 +1,4 @@
-"""What one pass over blocks tells: counts, moments, labels, a sample, and the fingerprint."""
+"""What one pass over blocks gives: counts, moments, labels, a sample, and the fingerprint."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Survey:
     fingerprint : str
         As of the blocks.
     sample : Block or None
-        The rows that were drawn, if a sample was asked for.
+        The rows that were drawn, if a sample was requested.
     """
 
     n: int

@@ -49,7 +49,7 @@ class KernelCovariance:
         return len(self.kernel.theta)
 
     def _plan(self, theta: Vector) -> Plan:
-        # A gradient is asked for where the matrix was: what was prepared from the rows serves both.
+        # A gradient is requested at the parameters of the matrix: what was prepared from the rows serves both.
         key = np.asarray(theta, dtype=np.float64).tobytes()
         for last_key, plan in self._latest:
             if last_key == key:
@@ -70,7 +70,7 @@ class KernelCovariance:
 
 @dataclass(frozen=True, eq=False)
 class _Around:
-    """A covariance that is made from another one, of the same rows and parameters if nothing else is said."""
+    """A covariance that is made from another one, of the same rows and parameters unless stated otherwise."""
 
     inner: Any
 

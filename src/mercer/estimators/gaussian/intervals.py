@@ -14,7 +14,7 @@ from mercer.gram.protocol import GramMatrix
 from mercer.solvers.gaussian.left_out_moves import left_out_moves
 from mercer.solvers.gaussian.posterior import LeftOut, Posterior
 
-# Of the largest variance of a target: a deviation of nothing is no unit.
+# Of the largest variance of a target: a deviation of 0 is not a unit.
 _LEAST = 1e-12
 
 

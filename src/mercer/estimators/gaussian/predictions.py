@@ -175,7 +175,7 @@ class GaussianPredictions(KernelEstimator):
         """The posterior mean but for the mean function, in the units of y."""
         check_is_fitted(self, "alpha_")
         weights = (self.alpha_.reshape(len(self.alpha_), -1) * np.ravel(self._y_scale)).T
-        # What White terms are between training rows is noise, and no part of the function.
+        # White terms between training rows are noise, and not part of the function.
         return KernelExpansion(without_noise(self.kernel_), self.X_train_, weights, n_jobs=self.n_jobs)
 
     @predicts_parts
@@ -377,8 +377,8 @@ class GaussianPredictions(KernelEstimator):
         >>> X = np.linspace(0, 3, 40)[:, None]
         >>> y = np.sin(X).ravel() + 0.1 * np.cos(40 * X).ravel()
         >>> model = GaussianProcessRegressor(RBF(1.0), alpha=0.01, optimizer=None).fit(X, y)
-        >>> found = model.interval([[1.5], [9.0]], coverage=0.9)
-        >>> (found.upper - found.lower).round(1).tolist(), found.guaranteed
+        >>> intervals = model.interval([[1.5], [9.0]], coverage=0.9)
+        >>> (intervals.upper - intervals.lower).round(1).tolist(), intervals.guaranteed
         ([0.2, 2.1], 0.8)
         """
         coverage = check_coverage(coverage)

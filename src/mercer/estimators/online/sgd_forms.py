@@ -98,7 +98,7 @@ class SGDForms(KernelEstimator):
     @property
     def _expansion(self) -> KernelExpansion:
         if self._primal:
-            # Of this form the map alone is asked for.
+            # In this form only the map is used.
             return KernelExpansion(Linear(), np.empty((0, self.n_features_in_)), np.empty((len(self.coef_), 0)))
         return of_support(self)
 

@@ -99,7 +99,7 @@ class OrdinalLikelihood(KernelEstimator):
 
     @property
     def _expansion(self) -> KernelExpansion:
-        # White terms are the noise of a process, and no part of its function.
+        # White terms are the noise of a process, and not part of its function.
         return KernelExpansion(without_noise(self.kernel_), self.X_fit_, self.dual_coef_[None], n_jobs=self.n_jobs)
 
     def log_likelihood(

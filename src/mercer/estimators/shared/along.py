@@ -64,7 +64,7 @@ class FromSolutions(Continuation):
     """
 
     def fit_after(self, model: Any, last: Any | None, X: Any, y: Any, sample_weight: Any) -> None:
-        """Fit with the solutions of the other fit in reach."""
+        """Fit with the solutions of the other fit at hand."""
         model._solutions = [] if last is None else list(last._solutions)
         try:
             model.fit(X, y, sample_weight)

@@ -91,7 +91,7 @@ class KernelEstimator(BaseEstimator):
     most_shared_rows: ClassVar[float] = np.inf
     # The precision of kernel values that a prediction needs; None for that of the rows.
     predicts_in: ClassVar[type | None] = None
-    # What becomes of an indefinite kernel; None for a learner that needs no definiteness.
+    # How an indefinite kernel is treated; None for a learner that needs no definiteness.
     _if_indefinite: ClassVar[Policy | None] = STATIONARY
     _fitted = Fitted(
         sometimes={
@@ -207,7 +207,7 @@ class KernelEstimator(BaseEstimator):
         names = X.names if isinstance(X, MixedRows) else getattr(self, "feature_names_in_", None)
         self.kernel_ = bind_columns(kernel, None if names is None else tuple(names)).with_data(X)
         judge_kernel(self, kernel, intercept)
-        # A search may end elsewhere, and looks again there.
+        # A search may end at other parameters, and checks again there.
         if not self.learns_kernel or not self.kernel_.theta.size:
             self._warn_if_degenerate(X)
 

@@ -147,7 +147,7 @@ def _constants(y: Vector, mean: float) -> Vector:
 def warn_if_worse_than_majority(learner: str, codes: NDArray[np.integer], predicted: Any, remedy: str) -> None:
     """Warn if ``predicted`` (n,) has more errors than the most frequent of the labels ``codes`` (n,) for all rows.
 
-    As many more as one would find by chance in another sample are no difference. ``remedy`` ends the message.
+    A difference that another sample would show by chance does not count. ``remedy`` ends the message.
 
     Examples
     --------

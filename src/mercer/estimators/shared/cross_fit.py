@@ -2,7 +2,7 @@
 
 The CV+ of Barber, Candès, Ramdas and Tibshirani ("Predictive inference with the jackknife+", Annals of Statistics 49,
 2021) for numbers, and of Romano, Sesia and Candès ("Classification with valid and adaptive coverage", NeurIPS 2020) for
-classes. With one copy, which has not seen the rows that it is held against, both are split conformal prediction.
+classes. With one copy, which has not seen the rows that it is compared with, both are split conformal prediction.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ROWS = 256
 _FEWEST = 8
 _ARRAYS = 4
 
-# Rows of a fit, and the others that it is held against.
+# Rows of a fit, and the others that it is compared with.
 Split = tuple[Positions, Positions]
 
 
@@ -177,8 +177,8 @@ class CrossFitClasses:
     @classmethod
     def held_out(cls, model: Any, parts: Iterable[tuple[Any, np.ndarray]], classes: np.ndarray) -> Self:
         """For parts (X, y) that a fitted classifier has not seen: split conformal prediction, without a fit."""
-        found = [(class_values(model, X, classes), np.searchsorted(classes, y)) for X, y in parts]
-        values, codes = (np.concatenate(side) for side in zip(*found, strict=True))
+        predictions = [(class_values(model, X, classes), np.searchsorted(classes, y)) for X, y in parts]
+        values, codes = (np.concatenate(side) for side in zip(*predictions, strict=True))
         return cls._of_values((model,), np.zeros(len(codes), dtype=np.intp), values, codes)
 
     @classmethod

@@ -39,7 +39,7 @@ class Policy:
     instead : str
         What it gives in place of an error.
     from_declaration : bool
-        Whether to warn because of what the kernel says of itself. If not, the learner sees the spectrum and tells.
+        Whether to warn because of the kernel's own declaration. If not, the learner reports the spectrum itself.
     needs_matrix : bool
         Whether the matrix on the training rows has to be positive semi-definite, unless ``allow_indefinite=True``.
     """
@@ -154,7 +154,7 @@ def judge_matrix(
     declared = kernel is None or is_usable(kernel, intercept)
     try:
         if kernel is not None:
-            # A function that says of itself that it is indefinite was judged by that.
+            # A function that declares itself indefinite was judged by that.
             curved = not (examined and declared)
             require_kernel(gram, positions, precision, balanced=intercept, curved=curved, name=repr(kernel))
             warn_if_degenerate(learner, kernel, gram, gram.block)
@@ -203,7 +203,7 @@ def judge_covariance(learner: KernelEstimator, rows: Any, precision: Any, given:
 
 
 def judge_finding(learner: KernelEstimator, finding: str) -> None:
-    """Warn or raise for an indefiniteness that the learner has found.
+    """Warn or raise for an indefiniteness that the learner has detected.
 
     Raises
     ------

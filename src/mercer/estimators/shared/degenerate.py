@@ -28,9 +28,9 @@ from mercer.kernels.vector.stationary import StationaryKernel
 if TYPE_CHECKING:
     from mercer.estimators.shared.base import KernelEstimator
 
-# Rows whose values with each other are looked at, and at how many others if these arouse suspicion.
+# Rows whose values with each other are examined, and the number of other rows if these values look degenerate.
 _FIRST, _OTHERS = 16, 512
-# Of fewer distinct rows nothing is said: small examples are often diagonal.
+# With fewer distinct rows there is no warning: small examples are often diagonal.
 _FEWEST = 8
 # Values below this share of the diagonal count as 0; values whose range is below that share of the largest as equal.
 _ZERO, _EQUAL = 1e-8, 1e-11

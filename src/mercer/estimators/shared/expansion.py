@@ -140,7 +140,7 @@ class KernelExpansion:
         )
         squares, sizes = self._squared_norms(gram)
         rounding = gram.shape[0] * float(np.finfo(np.result_type(gram.dtype, np.float32)).eps) * sizes
-        # Beyond rounding a negative square is no square of a length.
+        # A square that is negative beyond rounding is not the square of a length.
         return np.sqrt(np.where(squares < -rounding, np.nan, np.maximum(squares, 0.0)))
 
     def _norms_without_rows(self) -> Vector:

@@ -134,7 +134,7 @@ class NumberTargets:
 
 @dataclass(frozen=True, eq=False)
 class PartTask:
-    """One problem over all rows: what becomes of their targets, the criterion, the number of its functions.
+    """One problem over all rows: how their targets are transformed, the criterion, the number of its functions.
 
     ``shift`` was subtracted from the targets, and is added to the offset.
     """

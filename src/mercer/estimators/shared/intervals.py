@@ -58,7 +58,7 @@ class Intervals:
         return f"<intervals of {len(self.lower)} rows: {self.explain()}>"
 
     def explain(self) -> str:
-        """What was asked for, how the intervals were computed, and what is guaranteed, in one sentence.
+        """The requested coverage, how the intervals were computed, and what is guaranteed, in one sentence.
 
         >>> ends = np.zeros(2), np.ones(2)
         >>> Intervals(*ends, 0.9, "jackknife+", 0.8).explain()
@@ -105,15 +105,15 @@ class PredictionSets:
         return [self.classes[row].tolist() for row in self.members]
 
     def explain(self) -> str:
-        """What was asked for, how the sets were computed, and what is guaranteed, in one sentence."""
+        """The requested coverage, how the sets were computed, and what is guaranteed, in one sentence."""
         return _explained(self)
 
 
-def _explained(found: Intervals | PredictionSets) -> str:
-    certain = f"of which {100 * found.guaranteed:.3g} % is guaranteed for exchangeable rows"
-    sure = found.guaranteed >= found.coverage
-    ending = "guaranteed for exchangeable rows" if sure else certain if found.guaranteed else "without a guarantee"
-    return f"coverage {100 * found.coverage:g} % by {found.method}, {ending}"
+def _explained(prediction: Intervals | PredictionSets) -> str:
+    certain = f"of which {100 * prediction.guaranteed:.3g} % is guaranteed for exchangeable rows"
+    sure = prediction.guaranteed >= prediction.coverage
+    ending = "guaranteed for exchangeable rows" if sure else certain if prediction.guaranteed else "without a guarantee"
+    return f"coverage {100 * prediction.coverage:g} % by {prediction.method}, {ending}"
 
 
 def check_coverage(coverage: Any) -> float:

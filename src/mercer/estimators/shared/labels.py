@@ -124,7 +124,7 @@ def class_codes(y: np.ndarray, classes: np.ndarray) -> NDArray[np.intp]:
     Raises
     ------
     DataError
-        If a label is none of the classes.
+        If a label is not one of the classes.
 
     Examples
     --------
@@ -162,7 +162,8 @@ def class_factors(class_weight: Any, classes: np.ndarray, codes: NDArray[np.inte
     Raises
     ------
     ParameterError
-        If it is no dict, or names a class that is not there while others have no factor, or holds what is no factor.
+        If it is not a dict, holds a value that is not a factor, or names a class that is not there while others have no
+        factor.
 
     Examples
     --------

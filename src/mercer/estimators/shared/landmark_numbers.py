@@ -155,16 +155,16 @@ def _of_arrays(learner: Any, X: Any, y: Any, sample_weight: Any, random: np.rand
 def _of_blocks(learner: Any, blocks: Blocks, y: Any, sample_weight: Any, random: np.random.RandomState) -> _Rows:
     """Rows in blocks, of which those held out are in memory."""
     refuse_sides(learner, y, sample_weight)
-    found = HeldOutRows.of(blocks, _SHARE, _MOST, random, labels=is_classifier(learner))
-    held = found.sample
+    rows = HeldOutRows.of(blocks, _SHARE, _MOST, random, labels=is_classifier(learner))
+    held = rows.sample
     if held.y is None:
         raise DataError(f"{type(learner).__name__} needs targets, and {blocks!r} has none; name them with target=....")
-    if found.used < FEW_ROWS:
-        found = replace(found, positions=found.positions[:0])
+    if rows.used < FEW_ROWS:
+        rows = replace(rows, positions=rows.positions[:0])
         held = held.take(slice(0))
     weights = np.ones(held.rows) if held.sample_weight is None else held.sample_weight
-    n = found.used - held.rows
-    return _Rows((blocks,), (found.others(),), found.used, n, (held.X, held.y), weights)
+    n = rows.used - held.rows
+    return _Rows((blocks,), (rows.others(),), rows.used, n, (held.X, held.y), weights)
 
 
 def _follow(learner: Any, rows: _Rows, seed: int) -> tuple[Any, LandmarkPath]:
@@ -200,7 +200,7 @@ def _follow(learner: Any, rows: _Rows, seed: int) -> tuple[Any, LandmarkPath]:
         progress.advance(note=f"{m} landmarks: {loss}")
         if getattr(learner, "verbose", False):
             sys.stderr.write(f"mercer: {m} landmarks: {loss}" + (f" +- {error:.2g}\n" if is_judged else "\n"))
-        # A first loss that is not finite is no reason to end.
+        # A first loss that is not finite does not end the search.
         if before is not None and not fall > max(deviation, _WORTH * mean):
             ending = "no gain"
             break
@@ -213,7 +213,7 @@ def _follow(learner: Any, rows: _Rows, seed: int) -> tuple[Any, LandmarkPath]:
 
 
 def _kept(model: Any, rows: _Rows) -> Any:
-    """A fit to some of the rows as the answer: it is not the one that was asked for, and says so."""
+    """A fit to some of the rows as the answer: it is not the requested one, and a warning says so."""
     model.certificate_ = replace(model.certificate_, status=Status.interrupted)
     if model.landmark_indices_ is not None and rows.positions is not None:
         model.landmark_indices_ = rows.positions[model.landmark_indices_]

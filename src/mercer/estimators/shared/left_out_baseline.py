@@ -1,7 +1,7 @@
 """Warn if a model predicts left-out rows worse than the mean of the other rows.
 
-A model without an offset may interpolate its own rows, whatever their mean, and tend to zero between them. What it
-says of its own rows does not show that; the exact leave-one-out errors do.
+A model without an offset may interpolate its own rows, whatever their mean, and tend to zero between them. Its
+errors on its own rows do not show that; the exact leave-one-out errors do.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from mercer.solvers.risk.values import RiskValue
 
 # The square of a mean beside the variance from which on a model without an offset may be worse than the mean.
 _LARGE = 1.0
-# Leave-one-out errors of n rows are known to about 1 / sqrt(n) of themselves; so many times that is a difference.
+# The relative error of leave-one-out errors of n rows is about 1 / sqrt(n); so many times that is a difference.
 _DEVIATIONS = 2.0
 # Rows that show cheaply whether the errors of all are worth computing.
 _SAMPLE = 256
-# Of fewer rows nothing is said.
+# With fewer rows there is no warning.
 _FEWEST = 10
 _HELD_OUT = 0.2
 
@@ -226,7 +226,7 @@ def warn_if_held_out_is_worse(
         return
     order = np.random.default_rng(0).permutation(n)
     worse: tuple[int, float, float] | None = None
-    # A fit that has been made does not end in an error of its check.
+    # A check must not make a finished fit fail.
     with suppress(MemoryBudgetError):
         for count in sorted({min(n, _SAMPLE), n}):
             n_out = int(np.ceil(_HELD_OUT * count))

@@ -83,7 +83,7 @@ class Stored:
         return max(1, round(n * used / len(weights))), self._of(sample, y, weights)
 
     def _weighted(self, block: Block) -> tuple[Matrix, Vector]:
-        # Of rows without targets it is asked for as many.
+        # Rows without targets need factors as well.
         y, factors = self.targets(np.zeros(block.rows) if block.y is None else block.y)
         weights = np.ones(len(y)) if block.sample_weight is None else np.asarray(block.sample_weight, dtype=np.float64)
         return y, weights * factors
@@ -148,12 +148,12 @@ class BlockFit:
         """Survey the rows, and draw the sample from which landmarks and the preconditioner come: one pass."""
         check_parts(learner, blocks)
         refuse_sides(learner, y, sample_weight)
-        found = cls(blocks, blocks.survey(rows_to_draw(blocks.n, count_of(learner)), random_state=_seed(learner)))
-        if found.sample.y is None:
+        fit = cls(blocks, blocks.survey(rows_to_draw(blocks.n, count_of(learner)), random_state=_seed(learner)))
+        if fit.sample.y is None:
             raise DataError(
                 f"{type(learner).__name__} needs targets, and {blocks!r} has none; name them with target=...."
             )
-        return found
+        return fit
 
     @property
     def n(self) -> int:
@@ -173,7 +173,7 @@ class BlockFit:
         Raises
         ------
         DataError
-            If the targets are no labels.
+            If the targets are not labels.
         """
         if self.survey.classes is None or self.survey.class_weight is None:
             raise DataError(

@@ -71,17 +71,17 @@ class DaskFit:
             if len(own):
                 drawn += cluster.each(_take, [part], own)
         names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-        found = cls(cluster, n, join(cluster.values(drawn)), names)
-        if found.sample.y is None:
+        fit = cls(cluster, n, join(cluster.values(drawn)), names)
+        if fit.sample.y is None:
             raise DataError(f"{type(learner).__name__} needs targets y, and y is None; pass a collection of Dask.")
-        return found
+        return fit
 
     @property
     def classes(self) -> tuple[AnyArray, Vector]:
         """The labels of all rows, ascending, and the weight of each."""
-        found = self.cluster.values(self.cluster.each(_labels, self.cluster.partitions, None))
-        classes, where = np.unique(np.concatenate([labels for labels, _ in found]), return_inverse=True)
-        totals = np.bincount(where, np.concatenate([weights for _, weights in found]))
+        parts = self.cluster.values(self.cluster.each(_labels, self.cluster.partitions, None))
+        classes, where = np.unique(np.concatenate([labels for labels, _ in parts]), return_inverse=True)
+        totals = np.bincount(where, np.concatenate([weights for _, weights in parts]))
         return classes[totals > 0], np.asarray(totals[totals > 0], dtype=np.float64)
 
     def training(self) -> tuple[Any, Any, Any]:
@@ -109,7 +109,7 @@ class DaskFit:
 
 
 def predicted(method: Callable[..., Any], learner: Any, X: Any) -> Any:
-    """What a method predicts for a collection of Dask, as a collection that is computed when it is asked for."""
+    """What a method predicts for a collection of Dask, as a collection that is computed on request."""
     example = method(learner, _example(X))
     if hasattr(X, "map_blocks"):
         wide = {"drop_axis": 1} if example.ndim == 1 else {"chunks": (X.chunks[0], (example.shape[1],))}
@@ -197,14 +197,14 @@ def _near(references: Sequence[Any]) -> Groups | None:
     if client is None:
         return None
     distributed = optional("distributed", "rows in partitions")
-    found = distributed.futures_of(list(references))
-    if len(found) != len(references):
+    futures = distributed.futures_of(list(references))
+    if len(futures) != len(references):
         return None
-    distributed.wait(found)
-    homes, threads = client.who_has(found), client.nthreads()
+    distributed.wait(futures)
+    homes, threads = client.who_has(futures), client.nthreads()
     groups: dict[tuple[str, int], list[int]] = {}
     seen: dict[str, int] = {}
-    for position, future in enumerate(found):
+    for position, future in enumerate(futures):
         home = next(iter(homes.get(future.key, ())), "")
         number = seen[home] = seen.get(home, -1) + 1
         groups.setdefault((home, number % threads.get(home, 1)), []).append(position)

@@ -33,7 +33,7 @@ def require_approximation(learner: Any) -> bool:
     Raises
     ------
     ParameterError
-        If a parameter has no such value.
+        If a parameter has an invalid value.
     """
     require_choice(learner, "approximation", (None, "nystroem"))
     if learner.approximation is None:

@@ -119,14 +119,14 @@ def choose_penalties(
     """
     if alphas is not None and not (alphas > 0).all():
         raise ParameterError(f"an approximation by landmarks needs alphas > 0, but one is {alphas.min():g}.")
-    found = DecomposedRows.of(rows, white)
+    decomposed = DecomposedRows.of(rows, white)
     single = criterion == "loo"
-    tried = default_penalties(found.size) if alphas is None else np.unique(alphas)
-    curves = _curves(found, tried, single)
+    tried = default_penalties(decomposed.size) if alphas is None else np.unique(alphas)
+    curves = _curves(decomposed, tried, single)
     if alphas is None:
         more = _between(curves, criterion, per_target)
         if len(more):
-            curves = _joined(curves, _curves(found, more, single))
+            curves = _joined(curves, _curves(decomposed, more, single))
     costs = costs_of(curves, criterion, per_target)
     if np.isposinf(costs).all(axis=0).any():
         raise ParameterError(
@@ -134,9 +134,9 @@ def choose_penalties(
             f"{curves.alphas[0]:.3g} to {curves.alphas[-1]:.3g} has a finite criterion. Give larger alphas, or a "
             "number as alpha."
         )
-    best = [_best(cost, criterion, found.total) for cost in costs.T]
-    penalties = np.broadcast_to(curves.alphas[best], len(found.squares)).copy()
-    return penalties, curves, found.coordinates(penalties)
+    best = [_best(cost, criterion, decomposed.total) for cost in costs.T]
+    penalties = np.broadcast_to(curves.alphas[best], len(decomposed.squares)).copy()
+    return penalties, curves, decomposed.coordinates(penalties)
 
 
 def _best(cost: Vector, criterion: Criterion, total: float) -> int:
@@ -155,9 +155,9 @@ def _between(curves: PenaltyCurves, criterion: Criterion, per_target: bool) -> V
     return np.setdiff1d(more, curves.alphas)
 
 
-def _curves(found: DecomposedRows, alphas: Vector, single: bool) -> PenaltyCurves:
-    gcv, evidence = found.of_sums(alphas)
-    return PenaltyCurves(alphas, found.left_out_errors(alphas) if single else None, gcv, evidence)
+def _curves(decomposed: DecomposedRows, alphas: Vector, single: bool) -> PenaltyCurves:
+    gcv, evidence = decomposed.of_sums(alphas)
+    return PenaltyCurves(alphas, decomposed.left_out_errors(alphas) if single else None, gcv, evidence)
 
 
 def _joined(one: PenaltyCurves, other: PenaltyCurves) -> PenaltyCurves:

@@ -235,7 +235,7 @@ def refuse_on_landmarks(learner: KernelEstimator, name: str, advice: str) -> NoR
 
 
 def refuse_certificate(learner: KernelEstimator) -> None:
-    """Raise where the problem of all rows is asked for, and the learner has one over landmarks."""
+    """Raise if the problem of all rows is requested, but the learner has one over landmarks."""
     if learner.is_on_landmarks:
         raise ParameterError(
             f"{type(learner).__name__} has approximation={learner.approximation!r}, whose coefficients are those of "

@@ -69,7 +69,7 @@ def checked_rows_and_targets(learner: Any, X: Any, y: ArrayLike) -> tuple[Any, n
     ParameterError
         If the estimator is a classifier for a regression, or the other way round.
     DataError
-        If y is missing, has several columns, or another length; or if targets are missing, infinite or no numbers.
+        If y is missing, has several columns, or another length; or if targets are missing, infinite or not numbers.
     """
     if is_classifier(learner) != is_classifier(learner.estimator):
         kind = "classifier" if is_classifier(learner) else "regressor"

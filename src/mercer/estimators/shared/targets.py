@@ -91,7 +91,7 @@ def require_finite(y: ArrayLike) -> None:
         return
     rows = numbers.reshape(len(numbers), -1)
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-    # In the words of scikit-learn, which its checks of estimators ask for.
+    # In the words of scikit-learn, which its checks of estimators require.
     what = "NaN" if np.isnan(rows).any() else "infinity or a value too large for dtype('float64')"
     first = rows[bad[0]][~np.isfinite(rows[bad[0]])][0]
     raise DataError(

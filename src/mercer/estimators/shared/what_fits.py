@@ -72,7 +72,7 @@ def naming_what_fits(learner: Any, n: int, beside: int = 0) -> Iterator[None]:
     Raises
     ------
     MemoryBudgetError
-        What the block raises, with more words where there is a way.
+        The error of the block, with the parameters that would fit if there are any.
     """
     try:
         yield
@@ -80,7 +80,7 @@ def naming_what_fits(learner: Any, n: int, beside: int = 0) -> Iterator[None]:
         ways = _ways(learner, n, beside)
         if not ways:
             raise
-        # Not what a part of the learner has named, which has other parameters.
+        # Without the advice of a part of the learner, which has other parameters.
         plain = error.__cause__ if isinstance(error.__cause__, MemoryBudgetError) else error
         raise MemoryBudgetError(
             f"{plain} Or pass {' or '.join(ways)}. mercer.estimate(model, X) tells the seconds of a model with these "

@@ -1,4 +1,4 @@
-"""Learners that need all rows at once: what they say to blocks and to collections of Dask."""
+"""Learners that need all rows at once: their errors for blocks and for collections of Dask."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class FoldChoice:
         _check_left_open(model, names)
         copied = clone(model).set_params(**{name: _STARTS[name] for name in names})
         clone(copied)._check_data(X, y, sample_weight)
-        # A column of targets, of which that has warned.
+        # Targets in a column; the check has warned of that.
         y = np.asarray(y).ravel()
         searching = search_without_grid()(
             copied, cv=_folds(copied, y), random_state=0, refit=False, n_jobs=copied.n_jobs, parameters=list(names)

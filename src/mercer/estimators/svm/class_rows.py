@@ -58,7 +58,7 @@ class ClassRows:
 
 
 class MergedRows:
-    """The rows of classes with equal ones merged into one, whose weight is their sum, and answers told apart again."""
+    """The rows of classes with equal ones merged into one, whose weight is their sum, and answers separated again."""
 
     def __init__(self, model: KernelEstimator, X: CheckedRows, data: ClassRows) -> None:
         self.whole, self.data = data, data

@@ -181,7 +181,7 @@ class WeightedTerms(KernelEstimator, ABC):
     def _with_bound(self, result: KernelWeights | None, peak_bytes: int) -> None:
         """Let the certificate speak of the weights as well: its dual objective bounds the value for all of them.
 
-        A gap far above the tolerance is not the end that was asked for, although the last machine met its own.
+        With a gap far above the tolerance the fit has not converged, although the last machine met its own tolerance.
         """
         certificate = replace(self.certificate_, peak_bytes=peak_bytes)
         if result is not None and certificate.convex:
@@ -208,6 +208,6 @@ def plain(model: WeightedTerms, kind: type, **changes: Any) -> Any:
     parameters = model.get_params(deep=False)
     parameters |= {"kernel": "precomputed", "warm_start": True, "verbose": False} | changes
     if model.kernel_ is not None and not is_usable(model.kernel_, bool(model.fit_intercept)):
-        # What there is to say of the kernel was said of the sum.
+        # Warnings about the kernel were given for the sum.
         parameters["allow_indefinite"] = True
     return clone(kind(**parameters))

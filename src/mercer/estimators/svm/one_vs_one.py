@@ -134,7 +134,7 @@ def squared_norms_of_pairs(gram: GramMatrix, expansion: JointExpansion) -> tuple
 
 
 def sums_of_pairs(terms: Vector, n_support: np.ndarray) -> Vector:
-    """The sum of each pair over terms (k - 1, n_sv), laid out as the weights of an :class:`JointExpansion`.
+    """The sum of each pair over terms (k - 1, n_sv), laid out as the weights of a :class:`JointExpansion`.
 
     Examples
     --------

@@ -62,7 +62,7 @@ PAIRS = Fitted(
         ("there is not one certificate for each pair", lambda m: len(m.certificates_) == len(m.intercept_)),
         ("there is not one sigmoid for each pair", lambda m: len(m._probA) in (0, len(m.intercept_))),
         one_form("support_", "n_support_", "margins_", "_role_codes"),
-        ("dual_coef_ has not the rows of its form", _has_rows_of_its_form),
+        ("dual_coef_ does not have the rows of its form", _has_rows_of_its_form),
         ("break_ties is for 'ovr'", lambda m: not m.break_ties or m.decision_function_shape == "ovr"),
     ),
 )

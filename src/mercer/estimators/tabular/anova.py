@@ -138,26 +138,26 @@ class AnovaSearch:
         """The trial with the least error, and how many there were."""
         progress = Progress(None, "kernels")
         starts = [self._common(weight, width) for weight in _WEIGHTS for width in _WIDTHS]
-        found, count = starts[0], 0
+        best, count = starts[0], 0
         for start in starts:
             trial, count = start.tried(self.rows), count + 1
             progress.advance()
-            found = min(found, trial, key=lambda one: one.error)
+            best = min(best, trial, key=lambda one: one.error)
         for _ in range(_ROUNDS):
-            before = found.error
+            before = best.error
             for column, ordered in enumerate(self.ordered):
-                for sequence in found.neighbours(column, bool(ordered)):
+                for sequence in best.neighbours(column, bool(ordered)):
                     for trial in sequence:
                         if count >= _MOST_TRIALS:
-                            return found, count
+                            return best, count
                         trial, count = trial.tried(self.rows), count + 1
                         progress.advance()
-                        if not trial.error < found.error * (1 - _GAIN):
+                        if not trial.error < best.error * (1 - _GAIN):
                             break
-                        found = trial
-            if not found.error < before * (1 - _ROUND_GAIN):
+                        best = trial
+            if not best.error < before * (1 - _ROUND_GAIN):
                 break
-        return found, count
+        return best, count
 
     def _common(self, weight: float, width: float) -> Trial:
         return Trial(np.full(len(self.ordered), weight), np.where(self.ordered, width, 1.0))

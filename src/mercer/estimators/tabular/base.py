@@ -128,7 +128,7 @@ class TabularModel(BaseEstimator, OneBlasThread):
         else:
             refuse_unreal(X, "X")
         with advised():
-            # A data frame without columns has no common type of them, which is asked for first.
+            # check_array first needs a common type of the columns, which a data frame without columns does not have.
             given = np.empty((len(X), 0)) if hasattr(X, "columns") and not len(X.columns) else X
             if hasattr(X, "select_dtypes") and len(X.columns):
                 # Dates and differences of time have no common type with numbers.

@@ -85,7 +85,7 @@ def error_quantiles(errors: Vector, wanted: Vector) -> Vector:
 
 
 def student_quantiles(n: int, wanted: Vector) -> Vector:
-    r"""Quantiles of an error in units of a deviation that n targets have told.
+    r"""Quantiles of an error in units of a deviation that was estimated from n targets.
 
     They are those of :math:`\sqrt{n / (n - 1)} \, t`, where t has Student's distribution with n - 1 degrees of freedom,
     and one at the least: of one target, no deviation is known. With many targets the quantiles are Gaussian.

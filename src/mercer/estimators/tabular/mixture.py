@@ -6,8 +6,8 @@ r"""The kernel of a table and its parameters, learnt by the evidence.
 
 The first term, a Matern kernel of order 5/2, is smooth across columns. The second is a product of one-dimensional
 exponentials, whose functions are rough along single columns, as those of trees are. The evidence weighs the terms and
-takes columns out of each of them. The last term is there where it is asked for: linear functions of numbers as they
-are, which normal scores bend where the numbers have long tails. What a missing entry would have told is noise: each
+takes columns out of each of them. The last term is optional: linear functions of numbers as they
+are, which normal scores bend where the numbers have long tails. What a missing entry would explain is noise: each
 column with gaps has a variance that the rows without an entry there have in addition.
 """
 

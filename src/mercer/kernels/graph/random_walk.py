@@ -20,7 +20,7 @@ from mercer.loops.product_graph import WalkGraphs, WalkSide, walks
 
 # As many are expected of a pair, for an estimate of the time.
 _ITERATIONS = 32
-# Up to so many nodes the spectral radius is that of the matrix, and above a bound of it.
+# Up to this many nodes the spectral radius is that of the matrix, and above a bound of it.
 _DENSE = 1000
 
 

@@ -18,7 +18,7 @@ from mercer.kernels.parameters import positive, whole
 from mercer.loops.graphs import join_all
 
 _MOST_LEVELS = 50
-# Places of cells beyond this are no exact whole numbers.
+# Places of cells beyond this are not exact whole numbers.
 _FARTHEST = 2.0**52
 # Hash, count and level of a feature, the number of its vector, and its entry in the table of features.
 _FEATURE_BYTES = 52

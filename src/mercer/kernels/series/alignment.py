@@ -126,8 +126,8 @@ class GlobalAlignment(_Alignment):
     DataError
         When evaluated, if a row is not a series, or the numbers of channels differ.
     KernelValueError
-        When evaluated, if a value overflows float64, which is possible from 400 times on; ``.normalized()`` never
-        overflows, for any lengths and scales of the series.
+        When evaluated, if a value overflows float64, which is possible for series of 400 times or more;
+        ``.normalized()`` never overflows, for any lengths and scales of the series.
 
     Notes
     -----

@@ -122,7 +122,7 @@ class Signature(PairKernel):
         one, other = left.store, right.store
         if one.channels != other.channels:
             raise DataError(channels_differ(one.channels, other.channels))
-        # What overflows is refused by its infinities.
+        # Values that overflow are infinite, which raises an error later.
         with np.errstate(over="ignore", invalid="ignore"):
             np.matmul(_picked(one, left) * self._weights(one), _picked(other, right).T, out=out)
 

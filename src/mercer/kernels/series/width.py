@@ -10,7 +10,7 @@ from scipy.spatial.distance import pdist
 from mercer._errors import ParameterError
 from mercer.data.series import Series
 
-# So many points tell the median well: its standard error is a few hundredths of the spread of the distances.
+# This many points determine the median well: its standard error is a few hundredths of the spread of the distances.
 _POINTS = 1000
 _GOLDEN = (math.sqrt(5) - 1) / 2
 # Where the squares of widths are numbers.

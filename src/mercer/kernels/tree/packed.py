@@ -17,7 +17,7 @@ from mercer.engine import memory, threads
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.loops.trees import Leaves, NodeKernel, TreeNodes, TreeSide, compare_trees, most_rows, tree_slopes
 
-# Work arrays below this are not worth a word with the budget.
+# Work arrays below this size are not reserved from the memory budget.
 _SMALL = 2**20
 
 

@@ -106,9 +106,9 @@ class Anova(StatisticKernel):
         statistic = self._statistic()
         with scratch(weights) as inner:
             np.multiply(weights, pairs.values(statistic), out=inner)
-            found = pairs.pull(statistic, inner).reshape(2, -1)
+            derivatives = pairs.pull(statistic, inner).reshape(2, -1)
         parts = [
             part if isinstance(numbers, tuple) else part.sum(keepdims=True)
-            for part, numbers in zip(found, (self.weight, self.width), strict=True)
+            for part, numbers in zip(derivatives, (self.weight, self.width), strict=True)
         ]
         slopes += np.concatenate(parts)

@@ -33,7 +33,7 @@ class Operator(Protocol):
 class RitzPairs:
     """Approximate eigenpairs, largest value first.
 
-    ``residuals`` are the lengths of ``A v - value v``, ``lowest`` the smallest value that was come across,
+    ``residuals`` are the lengths of ``A v - value v``, ``lowest`` the smallest value that was met,
     ``products`` the number of blocks that were multiplied, and ``converged`` whether every residual is small enough.
     """
 
@@ -179,7 +179,7 @@ def subspace_iteration(operator: Operator, k: int, rng: np.random.RandomState, s
     return RitzPairs(top, vectors, residuals, float(values[0]), steps + 2, True)
 
 
-# What a projection leaves of a step is rounding below so many units of eps, and is projected so often at most.
+# What a projection leaves of a step is rounding below this many units of eps; the most projections of a step.
 _LOST, _PASSES = 1e3, 8
 # Products that look for the largest eigenvalue at most, and the residual, in its units, that is small enough.
 STEPS = 64
@@ -198,7 +198,7 @@ class Krylov:
     """An orthonormal basis of the Krylov space of a vector, with the product of each of its vectors.
 
     All products are kept, and not the three terms of a recurrence: where the space ends, further vectors are random
-    and their products as good as the others.
+    and their products as accurate as the others.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ class Krylov:
     balanced : bool, default=False
         Whether to stay with vectors that sum to 0.
     precision : dtype, default=float64
-        Of the products: what is left of a step below their rounding is none.
+        Of the products: what is left of a step counts as zero below their rounding.
 
     Examples
     --------
@@ -239,7 +239,7 @@ class Krylov:
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no room for more vectors, or no more of them."""
+        """Whether there is no room for more vectors, or the space has no more of them."""
         return self.size == len(self._basis)
 
     def extend(self) -> None:
@@ -296,7 +296,7 @@ def largest_eigenvalue(
 ) -> tuple[float, float]:
     """The largest eigenvalue of a symmetric matrix by Lanczos, and the residual of the vector it belongs to.
 
-    The eigenvalue is never overestimated but by rounding, and within the residual of it there is one of the matrix.
+    It is never overestimated except by rounding, and the matrix has an eigenvalue within the residual of it.
 
     Parameters
     ----------
@@ -328,8 +328,8 @@ def largest_eigenvalue(
 def tridiagonal(operator: Operator, V: Array, steps: int) -> tuple[Array, Array]:
     """Diagonals ``(steps, probes)`` and off-diagonals ``(steps - 1, probes)`` of Lanczos from each column of V.
 
-    All columns advance together, a product with a block a step. Nothing is made orthogonal again: for quadrature the
-    copies of eigenvalues that this lets in do no harm.
+    All columns advance together, a product with a block a step. Nothing is orthogonalised again: the
+    repeated eigenvalues that result do no harm in a quadrature.
 
     Examples
     --------

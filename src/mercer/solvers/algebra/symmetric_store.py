@@ -25,7 +25,7 @@ _COLUMNS = 256
 class SymmetricStore:
     """Keeps ``A`` below the diagonal of an array and the factor of ``A + shift I`` above, the diagonals apart.
 
-    LAPACK reads one triangle only, so a factorisation needs no second matrix, and ``A`` stays at hand for
+    LAPACK reads one triangle only, so a factorisation needs no second matrix, and ``A`` stays available for
     residuals. LAPACK's columns are NumPy's rows: the factor is lower triangular in ``array.T``.
 
     Parameters

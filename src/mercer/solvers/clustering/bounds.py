@@ -30,7 +30,7 @@ class Bounds:
         self._known = self._known and known
 
     def undecided(self, labels: Labels, slack: float, whole: bool, n_jobs: int | None) -> Positions:
-        """The rows to look at; all of them if asked for, or if nothing is known."""
+        """The rows to look at; all of them if ``whole``, or if nothing is known."""
         n = len(labels)
         if whole or not self._known:
             self._known = True
@@ -45,7 +45,7 @@ class Bounds:
         return np.flatnonzero(out)
 
     def keep(self, rows: Positions, distances: Vector, assignment: Assignment) -> None:
-        """Remember what was found for rows; called from any thread."""
+        """Store the distances and the assignment of rows; called from any thread."""
         self._distances[rows] = distances
         self._version[rows] = len(self._travelled) - 1
         self.squared[rows], self.excess[rows] = assignment.squared, assignment.excess

@@ -12,13 +12,13 @@ from mercer.engine.trace import record
 from mercer.solvers.clustering.means import SLACK, Assignment, Labels, Means, inertia
 from mercer.solvers.solution import Status
 
-# Differences of inertias that say nothing, in units of rounding.
+# Differences of inertias that may be rounding alone, in units of rounding.
 _RISE = 64.0
 
 
 @dataclass(frozen=True)
 class Rules:
-    """When iterations end: after so many assignments, or so small squared shifts of the means."""
+    """When iterations end: the most assignments, and the squared shift of the means that is small enough."""
 
     max_iter: int
     shift: float

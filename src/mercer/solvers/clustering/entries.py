@@ -11,7 +11,7 @@ from mercer.gram.protocol import GramMatrix
 from mercer.loops.kmeans import add_moves
 from mercer.solvers.clustering.means import Labels, changes, in_parts
 
-# Sums of so many columns stay in the cache while rows are added to them.
+# Sums of this many columns stay in the cache while rows are added to them.
 _COLUMNS = 2048
 
 

@@ -1,4 +1,4 @@
-"""k-means in feature space: restarts, in low precision where K is not held, and an answer that is certified."""
+"""k-means in feature space: restarts, in low precision if K is not stored, and an answer that is certified."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _ENTRIES = 2**20
 
 
 class Coordinates:
-    """Rows of coordinates in float64, taken from an array or a CSR matrix, or made when they are asked for.
+    """Rows of coordinates in float64, taken from an array or a CSR matrix, or computed on demand.
 
     Parameters
     ----------

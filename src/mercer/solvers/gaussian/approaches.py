@@ -13,7 +13,7 @@ Name = Literal["laplace", "ep"]
 
 
 def approach(n: int, classes: int, name: Name) -> Approach:
-    """The method of that name for n rows of so many classes, and what it holds.
+    """The method of that name for n rows of ``classes`` classes, with the memory that it takes.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from mercer.engine.tiles import spans
 _STEP = 0.5
 _NARROW = np.arange(-18, 19) * _STEP
 _WIDE = np.arange(-74, 75) * _STEP
-# Points for several classes, a power of two, each with its mirror image; an average of so many is good to 1e-3.
+# Points for several classes, a power of two, each with its mirror image; an average of this many is good to 1e-3.
 _POINTS = 1024
 _ENTRIES = 2**21
 
@@ -119,5 +119,5 @@ def _sobol(dimensions: int) -> Matrix:
 
 
 def _chunks(rows: np.ndarray, entries: int) -> list[np.ndarray]:
-    """Parts of ``rows`` with so many entries each that their arrays stay small."""
+    """Parts of ``rows``, whose arrays have ``entries`` numbers a row, so that these arrays stay small."""
     return [rows[part] for part in spans(len(rows), max(1, _ENTRIES // entries))]

@@ -18,7 +18,7 @@ from mercer.solvers.gaussian.latent_store import LatentStore
 from mercer.solvers.gaussian.workspace import Workspace, Workspaces
 from mercer.solvers.solution import Solution
 
-# From so many rows on, factors that only precondition are made in float32, at half the cost.
+# From this many rows on, factors that only precondition are made in float32, at half the cost.
 SINGLE_FROM = 512
 
 
@@ -73,13 +73,13 @@ class Approximation:
     evidence : float
         In nats.
     gradient : ndarray of shape (p,) or None
-        Its derivatives by the parameters of the covariance, where they were asked for.
+        Its derivatives by the parameters of the covariance, if they were requested.
     weights : ndarray of shape (n, c)
         A, with the posterior mean :math:`K A`; c is 1 for two classes.
     root : ndarray of shape (n, c)
         The roots of the curvatures, D.
     factor : ndarray or None
-        Where it was asked for, what variances are computed from. For two classes, the lower factor L of
+        If it was requested, what variances are computed from. For two classes, the lower factor L of
         :math:`I + D K D = L L^\top`, (n, n). For c classes, (c + 1, n, n): :math:`E_j = D_j (I + D_j K D_j)^{-1} D_j`
         for each class, and the lower factor of their sum.
     state : ndarray
@@ -99,7 +99,7 @@ class Approximation:
 
 @dataclass(frozen=True)
 class Effort:
-    """What an evaluation is to do: its limits, and what is asked for beside the evidence."""
+    """What an evaluation is to do: its limits, and what to compute in addition to the evidence."""
 
     tol: float = 1e-9
     max_iter: int = 100

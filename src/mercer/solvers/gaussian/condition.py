@@ -77,7 +77,7 @@ def factor_of(problem: GaussianRegression, theta: Vector, *, n_jobs: int | None 
 
 
 def resume(problem: GaussianRegression, array: Matrix, jitter: float) -> Solution[Posterior, ConditionState]:
-    """The same from a factor that is at hand, as :class:`~mercer.solvers.gaussian.posterior.Posterior` holds it."""
+    """The same from a given factor, as :class:`~mercer.solvers.gaussian.posterior.Posterior` holds it."""
     start_time = time.perf_counter()
     factor = Factor(array, array.diagonal(), jitter)
     solved = Solved(factor, *solve(factor, problem.targets, problem.trend))

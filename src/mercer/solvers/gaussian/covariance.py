@@ -1,4 +1,4 @@
-"""What solvers for Gaussian processes know of a kernel with parameters: its matrix, and pullbacks of its gradient."""
+"""A kernel with parameters as solvers for Gaussian processes see it: its matrix, and pullbacks of its gradient."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class MatrixCovariance:
 
 
 def pull_matrix(covariance: Covariance, theta: Vector, weights: Array) -> Array:
-    """The pullback of weights that are at hand as one symmetric matrix; its upper triangle is read."""
+    """The pullback of weights that are given as one symmetric matrix; its upper triangle is read."""
 
     def weigh(rows: slice, columns: slice, out: Array) -> None:
         upper_tile(weights, rows, columns, out)

@@ -1,4 +1,4 @@
-"""What solvers over landmarks know of a kernel with parameters: values of rows and landmarks, and pullbacks."""
+"""A kernel with parameters as solvers over landmarks see it: values of rows and landmarks, and pullbacks."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ class InducingMode:
         return np.ascontiguousarray(self.white.coefficients(self.point.u))
 
     def certificate(self, seconds: float, peak_bytes: int) -> Certificate:
-        """Of the negative log of the posterior but for a constant."""
+        """Of the negative log of the posterior, up to a constant."""
         point = self.point
         violation, dual = point.violation, point.objective - point.gap
         return Certificate(

@@ -1,4 +1,4 @@
-r"""What a Gaussian process over landmarks says of new rows: means, variances and covariances.
+r"""Predictions of a Gaussian process over landmarks for new rows: means, variances and covariances.
 
 In the symbols of :mod:`mercer.solvers.gaussian.inducing`, with ``F = k(x, Z) L^-T`` and ``A = G G^T``
 

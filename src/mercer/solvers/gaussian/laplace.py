@@ -38,7 +38,7 @@ def laplace(
     Returns
     -------
     Solution
-        The certificate is that of the mode: ``primal`` is the negative log of the posterior, but for a constant.
+        The certificate is that of the mode: ``primal`` is the negative log of the posterior, up to a constant.
 
     Raises
     ------

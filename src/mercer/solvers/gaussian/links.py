@@ -125,7 +125,7 @@ class SoftmaxCurvature:
 
     @property
     def scalar(self) -> Vector:
-        """The mean of the eigenvalues but for the one that is 0."""
+        """The mean of the eigenvalues, except for the one that is 0."""
         p = self.probabilities
         return (p * (1.0 - p)).sum(axis=1) / (p.shape[1] - 1)
 

@@ -8,7 +8,7 @@ from mercer._types import Matrix, Vector
 
 _MEMORY = 5
 _LEAST_DAMPING = 0.1
-# A residual that grows by this much says that what the last steps tell of the map no longer holds.
+# A residual that grows by this factor shows that the last steps no longer describe the map.
 _WORSE = 2.0
 _SINGULAR = 1e-10
 

@@ -27,7 +27,7 @@ _SINGLE_TRACE = 0.03 / np.finfo(np.float32).eps
 # A step of conjugate gradients reads K twice and the factor twice: it costs as much as a factor at about n = 150.
 _ROWS_PER_STEP = 150
 _MOST_STEPS = 200
-# Steps without a smaller residual after which the gap may tell that rounding is all that is left.
+# Steps without a smaller residual after which the gap may show that rounding is all that is left.
 _IDLE = 4
 _ROUNDING = 1e-13
 # The share of the slope along a direction that a line search may leave.
@@ -39,7 +39,7 @@ class Mode:
     """The answer, and how good it is.
 
     ``weights`` A and ``latent`` F = K A have the shape (n, c); ``residual`` is ``d log p / d f - A``, which is 0 at the
-    mode; ``objective`` is the negative log of the posterior but for a constant, and ``gap`` bounds what it could still
+    mode; ``objective`` is the negative log of the posterior up to a constant, and ``gap`` bounds what it could still
     lose.
     """
 
@@ -58,7 +58,7 @@ class Mode:
 
 
 def certify(mode: Mode, seconds: float) -> Certificate:
-    """The certificate of a mode: of the negative log of the posterior, but for a constant."""
+    """The certificate of a mode: of the negative log of the posterior, up to a constant."""
     dual = mode.objective - mode.gap
     violations = {"mode": mode.violation}
     return Certificate(mode.objective, dual, mode.violation, mode.iterations, seconds, 0, mode.status, violations)
@@ -224,7 +224,7 @@ def _newton_step(
     search = ConjugateGradients(lambda V: V[1] + curvature.apply(V[0]), preconditioner.apply, residual, of_pair)
     while search.advance() and np.abs(search.residual).max() > aim and search.steps < _MOST_STEPS:
         pass
-    # What K maps to nothing is no matter of the latent values: the whole step is the right one.
+    # What K maps to zero does not change the latent values: the whole step is the right one.
     Kx, x = search.x if search.x.any() else search.preconditioned
     return x, Kx, search.steps
 
@@ -242,7 +242,7 @@ def step_size(slope: Callable[[float], float]) -> float:
     """Return 1, or where that overshoots, a step with a slope next to nothing; the objective is convex along it."""
     first, low, high = slope(0.0), 0.0, 1.0
     if not first < 0:
-        # Rounding alone: the mode is as good as reached.
+        # Rounding alone: the mode is reached.
         return 1.0
     at_low, at_high = first, slope(1.0)
     size, at_size = 1.0, at_high

@@ -1,4 +1,4 @@
-r"""What a Gaussian process says once it has seen its rows: means, variances, covariances, and rows left out.
+r"""Predictions of a Gaussian process given its rows: means, variances, covariances, and rows left out.
 
 With the factor ``A = L L^T``, ``alpha = P y`` and ``v = L^-1 k(X, x)``
 
@@ -6,7 +6,7 @@ With the factor ``A = L L^T``, ``alpha = P y`` and ``v = L^-1 k(X, x)``
     variance  k(x, x) - |v|^2 + |R^-1 u|^2,   u = h(x) - H^T A^-1 k(X, x),   R R^T = H^T A^-1 H
 
 (Rasmussen and Williams (2006), equations 2.25, 2.26 and 2.41). New rows are taken by tiles: a block of kernel values
-becomes v in place, so that what is held does not grow with their number.
+becomes v in place, so that the memory does not grow with their number.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FEWEST = 16
 
 
 class LeftOut(NamedTuple):
-    """What the other rows say of each row: the distribution of its target, noise included.
+    """What the other rows predict for each row: the distribution of its target, noise included.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ class Posterior:
         Raises
         ------
         NumericalError
-            If a row alone determines a coefficient of the mean function, so that the others say nothing of it.
+            If a row alone determines a coefficient of the mean function, so that the others do not determine it.
         """
         n = len(self.alpha)
         with ExitStack() as stack:
@@ -207,7 +207,7 @@ class Posterior:
             if len(lost):
                 raise NumericalError(
                     f"without row {lost[0]} a coefficient of the mean function is not determined, so the other rows "
-                    'say nothing of it; choose mean="constant" or mean="zero".'
+                    'do not determine it; choose mean="constant" or mean="zero".'
                 )
         variance = np.broadcast_to(1.0 / precision[:, None], self.alpha.shape)
         error = self.alpha * variance

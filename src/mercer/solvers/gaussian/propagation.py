@@ -21,7 +21,7 @@ from mercer.solvers.gaussian.workspace import Workspace
 from mercer.solvers.solution import Certificate, Solution, Status
 
 _LOG_ROOT_TWO_PI = 0.5 * np.log(2.0 * np.pi)
-# A site that takes less than this share of its row's variance away says too little of it by the inverse of B.
+# If a site takes less than this share of its row's variance away, the inverse of B does not give that exactly enough.
 _WEAK = 1e-5
 # Variances may be below zero by this, which is little beside that of the link, 1.
 _NEGATIVE = 1e-6

@@ -14,7 +14,7 @@ The derivative by any parameter is ``sum_ij W_ij dA_ij`` with symmetric weights
     evidence       (alpha alpha^T - P) / 2
     leave-one-out  (alpha (P b)^T + (P b) alpha^T) / 2 - P diag(c) P,  b = alpha / P_ii,  c = (1 / P_ii + b^2) / 2
 
-which are made tile by tile from the inverse, so that one array of n x n is all that is held.
+which are made tile by tile from the inverse, so that a single n x n array is stored.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def solve_at(problem: GaussianRegression, theta: Vector, matrix: Matrix) -> Solv
     Raises
     ------
     IndefiniteKernelError, NumericalError
-        If the covariance is not positive definite by more than jitter can mend, or has NaN or infinite entries.
+        If the covariance is not positive definite by more than jitter can correct, or has NaN or infinite entries.
     """
     own, noise = problem.split(theta)
     problem.covariance.matrix(own, matrix)

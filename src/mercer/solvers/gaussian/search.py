@@ -234,8 +234,8 @@ def _run(tasks: list[Callable[[], None]], n_jobs: int | None, bytes_each: int) -
     if bytes_each:
         jobs = max(1, capacity(bytes_each, jobs))
     if len(tasks) > 1 and (jobs > 1 or settings.resolve_jobs(n_jobs) == 1):
-        # The pool is asked from here, not BLAS from there: its number of threads, once set in this thread, is not
-        # lowered by what another one asks for.
+        # The pool is used from here rather than BLAS from there: the number of BLAS threads, once set in this thread,
+        # is not lowered by the request of another thread.
         threads.run(tasks, jobs)
         return
     for task in tasks:
@@ -306,7 +306,7 @@ class _Ascent:
         return self._trial({0: CONVERGED, 1: LIMIT}.get(int(result.status), STALLED))
 
     def _by_function(self, optimizer: Optimizer) -> None:
-        """By a function of the user's; what it returns counts, also where it saw better points on its way."""
+        """By a user-defined optimizer; its result counts, even if it saw better points on its way."""
 
         def negative(theta: Any, eval_gradient: bool = True) -> Any:
             value, gradient = self._evaluate(np.asarray(theta, dtype=np.float64))

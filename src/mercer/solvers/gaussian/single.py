@@ -13,9 +13,9 @@ rounding error analysis", SIAM J. Sci. Comput. 41, 2019), that of v_i has at mos
 
     2 lambda kappa u (sum_i v_i^2 sum_j W_ij^2 k'_j^2)^(1/2)
 
-but for a chance of ``2 exp(-lambda^2 / 2)``. The inner sums are bounded by blocks of i, with the largest v_i^2 of each.
-How errors add up inside a product depends on the BLAS: kappa is measured in float64 in some rows, where the bound is
-checked as well.
+except with a probability of ``2 exp(-lambda^2 / 2)``. The inner sums are bounded by blocks of i, with the largest v_i^2
+of each. How errors add up inside a product depends on the BLAS: kappa is measured in float64 in some rows, where the
+bound is checked as well.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from mercer._types import Array, Matrix, Vector
 from mercer.engine import lapack
 from mercer.engine.tiles import scratch, spans
 
-# Below so many training rows the tiles of float64 stay in the cache, and below so many new ones for each of them the
-# inverse is not worth its cost.
+# Below this many training rows the tiles of float64 stay in the cache, and below this many new rows for each of them
+# the inverse is not worth its cost.
 LEAST_ROWS, LEAST_NEW = 512, 2
-# Relative error of a variance that is let through: half of it in the deviation.
+# Relative error of a variance that is accepted: half of it in the deviation.
 TOLERANCE = 2e-4
 PROBES = 64
-# More probes than this share that float32 cannot do, and it is not worth while.
+# If float32 fails on more than this share of the probes, it is not worth using.
 _DOUBTFUL = 0.25
 _DIRECTIONS, _BLOCKS = 48, 32
 # Of Hoeffding's inequality: 3e-8 that a row's error is above its bound.

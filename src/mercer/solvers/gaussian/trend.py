@@ -60,7 +60,7 @@ class Trend:
 
     @classmethod
     def on_axes(cls, H: Matrix, transform: Matrix) -> Trend:
-        """On axes that are at hand, which need not be orthonormal in these rows."""
+        """On given axes, which need not be orthonormal in these rows."""
         return cls(H @ transform, transform, -0.5 * float(np.linalg.slogdet(transform.T @ transform)[1]))
 
 

@@ -15,7 +15,7 @@ from mercer.gram.hold import reserve_square
 
 
 class Workspace:
-    """Arrays by name, made when they are first asked for; what they hold is left over from the last use.
+    """Arrays by name, made at their first use; they then hold what the last use left.
 
     Examples
     --------

@@ -28,7 +28,7 @@ SINGLE_WIDTH = 64
 # Where float32 may begin, at the latest: at this share of the columns.
 _SINGLE_FROM = 1 / 8
 _QR = {np.dtype(np.float32): lapack.sgeqrt, np.dtype(np.float64): lapack.dgeqrt}
-# So many panels are multiplied together, and applied to so many columns at once.
+# This many panels are multiplied together, and applied to this many columns at once.
 _JOINED = 4
 _COLUMNS = 256
 

@@ -1,7 +1,7 @@
 """Kernel systems by factorisation: low rank, float32 with float64 refinement, float64, least squares, LDL^T; in that
 order.
 
-A matrix whose rank is a small share of its rows is never made: its factor of that rank serves.
+A matrix whose rank is a small share of its rows is never computed: its factor of that rank is used.
 A float32 factor takes half the time and memory of a float64 one and is close enough to precondition conjugate
 gradients on the float64 matrix. Where it fails, or refinement does not reach the residual of a float64 factor, the
 float64 factor is computed. Where that fails, the matrix is singular to working precision, and the least-squares
@@ -77,9 +77,9 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
     system : LinearSystem
         With n rows and k targets.
     n_jobs : int, optional
-        Threads, by default those of the settings. The bits are the same for any number of them, but for systems of
+        Threads, by default those of the settings. The bits are the same for any number of them, except for systems of
         more than 1024 rows that are singular to working precision, whose eigenvectors LAPACK computes on its own
-        threads .
+        threads.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
     MemoryBudgetError
         If the matrix and its factor do not fit the memory budget; raised before they are allocated.
     IndefiniteKernelError
-        If the system is said to be convex and K has an eigenvalue below zero by more than rounding.
+        If the system is declared convex and K has an eigenvalue below zero by more than rounding.
     NumericalError
         If K has NaN or infinite entries.
 
@@ -346,7 +346,7 @@ def factor_definite(store: SymmetricStore, shift: float) -> bool:
 
 
 def _indefinite(store: SymmetricStore, shift: float, b: Matrix) -> Refined | None:
-    """By ``L D L^T`` and plain refinement; None if the matrix is singular, told by the residual."""
+    """By ``L D L^T`` and plain refinement; None if the residual shows that the matrix is singular."""
     if not store.factor_ldl(shift):
         return None
     apply, inverse = _shifted(store.product, shift), store.solve

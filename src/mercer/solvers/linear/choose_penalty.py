@@ -32,7 +32,7 @@ _MOST_STEPS = 12
 # What counts as equal among penalties that are given.
 _GIVEN_TIE = 1e-9
 # Criteria from float32 are to be known to this share of what counts as equal where they count; elsewhere, penalties are
-# ruled out by so many times what the criteria are off.
+# ruled out by this many times what the criteria are off.
 _KNOWN, _MARGIN = 0.5, 4.0
 # Sizes of entries that float32 holds with their products.
 _SINGLE_RANGE = 1e-15, 1e15
@@ -62,9 +62,9 @@ def reduce_and_choose(
 
     Notes
     -----
-    From 2048 rows on the matrix is reduced in float32, but for its leading part. Its criteria are used if
-    measurements on some rows (:meth:`PenaltyPath.doubt`) say that they are off by less than what counts as equal
-    wherever a penalty may be the best. Else, all is done again in float64.
+    From 2048 rows on the matrix is reduced in float32, except for its leading part. Its criteria are used if
+    measurements on some rows (:meth:`PenaltyPath.doubt`) show that they are off by less than what counts as equal
+    wherever a penalty may be the best. Otherwise everything is repeated in float64.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def reduce_and_choose(
 def _is_certain(
     path: PenaltyPath, criterion: Criterion, alphas: Vector | None, curves: PenaltyCurves, *, per_target: bool
 ) -> bool:
-    """Whether curves in float32 choose what those in float64 would, but for what counts as equal."""
+    """Whether curves in float32 choose what those in float64 would, up to what counts as equal."""
     costs = costs_of(curves, criterion, per_target)
     smallest = float(curves.alphas[_rivals(path, criterion, costs, TIE).any(axis=1).argmax()])
     doubt = path.doubt(smallest)

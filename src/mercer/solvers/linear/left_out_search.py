@@ -77,7 +77,7 @@ class _CriteriaCache:
         """The sum over some targets of the mean squared error of leave-one-out."""
         if alpha not in self.criteria:
             values, errors = self._path.criteria_and_errors(alpha)
-            # What is not a number is refused here.
+            # Raises an error if a value is NaN.
             costs_of(gathered({alpha: values}), "loo", per_target=True)
             self.criteria[alpha], self._errors[alpha] = values, np.asarray(errors)
         return float(self.criteria[alpha]["loo"][targets].sum())
@@ -145,7 +145,7 @@ class _OneChoice:
         return float(self._cache.interpolated(self._grid[nodes].tolist(), self._targets, at)[0])
 
     def _nodes(self, i: int, count: int) -> Positions:
-        """So many usable penalties of the grid around one, ascending."""
+        """``count`` usable penalties of the grid around one, ascending."""
         usable = np.flatnonzero(np.isfinite(self._costs))
         return np.sort(usable[np.argsort(np.abs(usable - i), kind="stable")[:count]])
 

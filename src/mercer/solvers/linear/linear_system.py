@@ -168,7 +168,7 @@ class ScaledGram:
         return values if self.scale is None else self.scale[index][:, None] * values * self.scale[index]
 
     def dense(self, dtype: np.dtype) -> NDArray[Any]:
-        """The whole matrix as a new C-ordered array; what cannot be held in ``dtype`` becomes infinite."""
+        """The whole matrix as a new C-ordered array; entries beyond ``dtype`` become infinite."""
         out = arrays.empty(self.gram.shape, dtype)
         with np.errstate(over="ignore", invalid="ignore"):
             self.gram.block(None, None, out)

@@ -18,11 +18,11 @@ from mercer.solvers.linear.shifted_band import ShiftedBand
 # Pivots at once; those of less than a share of the largest wait for their turn.
 _BLOCK = 32
 _COMPARABLE = 0.05
-# What is left of the diagonal counts as rounding below so many units of the largest entry, and below twice what is less
-# than nothing; a share of the largest entry is not.
+# What is left of the diagonal counts as rounding below this many units of the largest entry, and below twice the size
+# of its negative entries; this share of the largest entry does not.
 _ROUNDINGS = 32.0 * float(np.finfo(float).eps)
 _NEGATIVE = 1e-11
-# From this share of the most columns on it is asked whether some rows already have a higher rank.
+# From this share of the most columns on it is tested whether some rows already have a higher rank.
 _ASKED = 1 / 8
 # Vectors that test whether what is left is nothing beside the diagonal, too.
 _PROBES = 4
@@ -113,7 +113,7 @@ def find_low_rank(matrix: ScaledGram, most: int, n_jobs: int | None = None) -> L
         At most ``most`` of its rows are evaluated. A matrix that is not positive semi-definite has no such form.
     most : int
     n_jobs : int, optional
-        Threads of the reduction of what is found.
+        Threads for the reduction of the factor.
 
     Notes
     -----
@@ -146,7 +146,7 @@ def find_low_rank(matrix: ScaledGram, most: int, n_jobs: int | None = None) -> L
 
 
 def _pivoted_factor(matrix: ScaledGram, most: int) -> tuple[Matrix | None, float]:
-    """G with ``matrix = G G^T`` as far as the diagonal tells, or None if it has more columns; and what is rounding."""
+    """G with ``matrix = G G^T`` as far as the diagonal shows, or None if it has more columns; and what is rounding."""
     left = matrix.diagonal().copy()
     n = len(left)
     scale = float(left.max())

@@ -16,11 +16,11 @@ from mercer.solvers.linear.low_rank import LowRankForm, ShiftedLowRank, find_low
 
 # Where the matrix is, for certificates.
 LOW_RANK_STORAGE = "a factor of low rank in its place"
-# Below so many rows a Cholesky factor takes milliseconds.
+# Below this many rows a Cholesky factor takes milliseconds.
 _FROM = 512
 # A rank of up to this share of the rows is looked for: where there is none, that costs 1 to 3 % of a factorisation.
 _SHARE = 1 / 16
-# Columns that are tried where a factorisation would not fit the budget, so that it is refused within a second.
+# Columns that are tried where a factorisation would not fit the budget, so that the error comes within a second.
 _TRIED = 512
 # Arrays of n x rank that are needed at once.
 _ARRAYS = 4

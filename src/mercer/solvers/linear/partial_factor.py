@@ -14,7 +14,7 @@ from mercer.solvers.linear.linear_system import ScaledGram
 # Pivots at once; those of less than a share of the largest wait for their turn.
 _BLOCK = 64
 _COMPARABLE = 0.05
-# So many blocks without a lower cost end the search for the best rank.
+# This many blocks without a lower cost end the search for the best rank.
 _PATIENCE = 3
 _ROUNDINGS = 32.0 * float(np.finfo(float).eps)
 

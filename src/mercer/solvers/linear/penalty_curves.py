@@ -1,4 +1,4 @@
-"""What penalties of a kernel system are judged by, and which of them count as equally good."""
+"""The criteria by which penalties of a kernel system are judged, and which penalties count as equally good."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _CURVES = Either(Floats("m", finite=False), Floats("m, t", finite=False))
 
 @dataclass(frozen=True, eq=False)
 class PenaltyCurves:
-    """What penalties are judged by, for every target.
+    """The criteria by which penalties are judged, for every target.
 
     Parameters
     ----------
     alphas : ndarray of shape (m,)
         The penalties that were tried, ascending.
     loo : ndarray of shape (m,) or (m, n_targets), or None
-        Mean squared error of leave-one-out predictions; None where it was not asked for.
+        Mean squared error of leave-one-out predictions; None if it was not requested.
     gcv : ndarray of shape (m,) or (m, n_targets)
         Generalised cross-validation: the same with the mean leverage in place of that of each row.
     evidence : ndarray of shape (m,) or (m, n_targets)
@@ -157,7 +157,7 @@ def tie_of(path: PenaltyPath, criterion: Criterion, share: float) -> tuple[float
 
 
 def best_of(cost: Vector, share: float, amount: float) -> int:
-    """Index of the largest penalty whose cost is the least, but for what counts as equal."""
+    """Index of the largest penalty whose cost is the least, up to what counts as equal."""
     least = float(cost.min())
     near = cost <= least + share * abs(least) + amount if np.isfinite(least) else cost == least
     return int(np.flatnonzero(near)[-1])

@@ -44,9 +44,9 @@ ENTRY_BYTES = (22, 20, 12)
 # A rank of up to this share of the rows is looked for.
 _LOW_RANK = 1 / 4
 # Roundings in float32 of what is left of the matrix are to be smaller than this share of the smallest penalty, counting
-# so many units of rounding: the whole curve is then known to a few digits.
+# this many units of rounding: the whole curve is then known to a few digits.
 _SINGLE_SHARE, _SINGLE_ROUNDINGS = 0.05, 4.0 * float(np.finfo(np.float32).eps)
-# Rows that tell how far the criteria are off.
+# Rows on which the error of the criteria is measured.
 _PROBES = 8
 
 
@@ -76,11 +76,11 @@ class PenaltyPath:
     held : ExitStack
         Memory stays reserved until it is closed.
     single_rows : bool
-        Whether leave-one-out is asked for, which takes all of Q.
+        Whether leave-one-out errors are needed, which take all of Q.
     n_jobs : int, optional
         As in :func:`mercer.solvers.linear.cholesky.solve`.
     single_for : float, default=0.0
-        Above zero, the reduction may go on in float32 once that tells penalties from here on apart. It takes half the
+        Above zero, the reduction may go on in float32 once that distinguishes penalties from here on. It takes half the
         time, solutions are refined to the same residuals, and :meth:`doubt` says how far the criteria are off.
 
     Attributes
@@ -226,7 +226,7 @@ class PenaltyPath:
         Raises
         ------
         IndefiniteKernelError
-            If the system is said to be convex and K has an eigenvalue below zero by more than rounding.
+            If the system is declared convex and K has an eigenvalue below zero by more than rounding.
         TooRough
             If the matrix is singular to working precision, and was reduced in float32.
         """
@@ -336,7 +336,7 @@ class PenaltyPath:
         return self.system.scaled() @ V if self._whole is None else np.asarray(self._whole.product(V))
 
     def _turn_back(self, turned: Matrix) -> Matrix:
-        """``Q V``, by Q itself where it is at hand."""
+        """``Q V``, by Q itself if it is available."""
         if self._Q is None or isinstance(self._form, LowRankForm):
             return self._form.back(turned)
         if not self.single:

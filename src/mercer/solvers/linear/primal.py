@@ -26,7 +26,7 @@ from mercer.solvers.algebra.conjugate_gradients import Refined, lengths
 from mercer.solvers.linear.linear_system import LinearSystem
 
 PRIMAL = "normal equations of explicit features"
-# Below so many rows a factor of K takes milliseconds.
+# Below this many rows a factor of K takes milliseconds.
 LEAST_ROWS = 512
 # With more features than this share of the rows, a factor of K in float32 takes as long as one of the features.
 _SHARE = 0.75

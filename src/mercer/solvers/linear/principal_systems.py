@@ -34,8 +34,8 @@ GRADIENTS = "conjugate gradients"
 
 # A residual of this many roundings of ||A|| ||x|| is what a float64 factorisation gives as well.
 _ROUNDINGS = 16.0 * float(np.finfo(float).eps)
-# Steps of conjugate gradients to a residual of 1e-12 are about so many times the root of the condition number. That of
-# a matrix without its leading part is about three times the largest diagonal entry, divided by the penalty.
+# Steps of conjugate gradients to a residual of 1e-12 are about this many times the root of the condition number. That
+# of a matrix without its leading part is about three times the largest diagonal entry, divided by the penalty.
 _STEPS, _TOP = 14.0, 3.0
 # A float32 factor of m rows takes as long as m / 24 steps of one system.
 _FACTOR_ROWS = 24.0
@@ -163,7 +163,7 @@ class SharedGradients:
     tol: float = 1e-12
 
     def solve(self, problem: PrincipalSystems, *, n_jobs: int | None = None) -> list[PartSolution]:
-        """Solve all systems, as far as memory and precision allow; the others are said not to be solved."""
+        """Solve all systems, as far as memory and precision allow; the others are marked as not solved."""
         start_time = time.perf_counter()
         with memory.track() as account, threads.workers(n_jobs), ExitStack() as stack:
             work = _Work(problem, self.tol, stack)
@@ -362,7 +362,7 @@ class _Work:
     def answers(self, seconds: float, peak: int) -> list[PartSolution]:
         """The answers for each part."""
         problem, array = self._problem, self._array
-        # Of a part, the array would be made for the sentence.
+        # A part of a stored matrix would be copied into an array for the sentence alone.
         storage = as_it_is(problem.gram) if array is None else held_whole(array)
         shape = len(problem.parts), len(problem.shifts), problem.targets.shape[1], self._n
         x, residual, solved = self._x.reshape(shape), self._residual.reshape(shape), self._solved.reshape(shape[:3])

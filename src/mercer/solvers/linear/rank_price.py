@@ -7,13 +7,13 @@ import numpy as np
 from mercer._types import Vector
 
 # All costs are in operations of products of matrices. A step reads the factor twice, and from memory an entry takes as
-# long as so many operations.
+# long as this many operations.
 _APPLIED = 80.0
 # The factor and its square, for each entry of the square.
 _FACTORED = 3.0
 # The bound of conjugate gradients on the number of steps has this factor before the logarithm.
 _STEPS = 0.5
-# So many blocks of pivots without a lower cost end the factorisation, since what each lowers the trace varies.
+# This many blocks of pivots without a lower cost end the factorisation, since what each lowers the trace varies.
 _PATIENCE = 2
 
 
@@ -47,7 +47,7 @@ class RankPrice:
         self._least, self._worse = np.inf, 0
 
     def __call__(self, rank: int, fall: float) -> bool:
-        """Whether so many columns are enough; the last one of them lowered the trace of E by ``fall``."""
+        """Whether ``rank`` columns are enough; the last one of them lowered the trace of E by ``fall``."""
         cost = self._cost(rank, fall)
         self._worse = 0 if cost < self._least else self._worse + 1
         self._least = min(self._least, cost)

@@ -1,4 +1,4 @@
-"""One shift of a matrix in band form: its Cholesky factor, and what of its inverse is asked for."""
+"""One shift of a matrix in band form: its Cholesky factor, and the parts of its inverse that are needed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from mercer._types import Matrix, Vector
 from mercer.engine import threads, tiles
 from mercer.solvers.linear.band import BandForm
 
-# So many columns of Q^T at once: with the blocks that go with them they stay in a core's cache.
+# This many columns of Q^T at once: with the blocks that go with them they stay in a core's cache.
 _COLUMNS = 384
-# From so many right-hand sides on, substitution goes by blocks; LAPACK solves for one column after the other.
+# From this many right-hand sides on, substitution goes by blocks; LAPACK solves for one column after the other.
 _MANY = 16
 # A Q of fewer entries is not worth a second thread.
 _ALONE = 256 * 256

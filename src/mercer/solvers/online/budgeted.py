@@ -16,11 +16,11 @@ from mercer.solvers.online.chunk import Chunk
 from mercer.solvers.online.given import go_through
 from mercer.solvers.online.state import OnlineProblem, OnlineState
 
-# Rows taken at a time: K between these and the support is held, and with projections the shares of each.
+# Rows taken at a time: K between these and the support is stored, and with projections the shares of each.
 _CHUNK, _FEWER = 1024, 256
 # Entries of the inverse that the rows of a chunk may change.
 _OPERATIONS = 2**29
-# The fewest, where the memory budget has no room for so many.
+# The fewest, where the memory budget has no room for that many.
 _LEAST = 16
 
 
@@ -90,7 +90,7 @@ def learn(
         m, left = state.theta.shape[1], len(order) - position
         most = _CHUNK
         if projects and problem.budget is not None:
-            # A row takes a multiple of the budget squared, and Ctrl-C is heard between chunks.
+            # A row takes a multiple of the budget squared, and Ctrl-C works between chunks.
             most = min(max(_OPERATIONS // problem.budget**2, _LEAST), _FEWER)
         capacity = memory.fitting(partial(_bytes_of_rows, problem, m, projects), most, _LEAST)
         chunk = slice(position, position + min(capacity, left))

@@ -10,7 +10,7 @@ from mercer.loops.losses import GIVEN
 from mercer.loops.online import LOSS
 from mercer.losses import Loss, Softmax
 
-# Steps between two looks at whether somebody wants the work to end.
+# Steps between two checks for an interruption.
 _CHUNK = 1024
 
 

@@ -115,7 +115,7 @@ class LookAhead:
                 return at, updates[:count]
             place[errors[:size]] = -1
             size = loops.guess_errors(labels, values, at, self.typical, ahead, errors)
-            # What lies behind is over.
+            # The steps before this one are done.
             first, guessed = at, errors[:size]
             K = self.between[: size * (m - at)].reshape(size, m - at)
             self._between(part, rows, guessed, at, K)

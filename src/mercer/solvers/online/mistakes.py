@@ -13,7 +13,7 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Number
 from mercer.solvers.online.problem import PerceptronProblem, PerceptronState
 
-# So many units in the last place of the longest row, for each update, are rounding of f.
+# This many units in the last place of the longest row, for each update, are rounding of f.
 _ROUNDING = 16.0
 
 

@@ -20,7 +20,7 @@ from mercer.loops import perceptron as loops
 from mercer.solvers.online.look_ahead import LookAhead, entries
 from mercer.solvers.online.problem import PerceptronProblem, PerceptronState, check_values, values_at_all
 
-# Steps between two looks for Ctrl-C, and the least chunk with a budget, if it fits the memory, and if it does not.
+# Steps between two checks for Ctrl-C, and the least chunk with a budget, if it fits the memory, and if it does not.
 _STEPS, _CHUNK, _SMALLEST = 1024, 512, 16
 
 
@@ -82,7 +82,7 @@ def make_passes(
     n = len(problem.codes)
     by_chunks = problem.budget is not None and not _is_whole(problem.gram)
     counts: list[int] = []
-    # Small products are made between the shared ones, and threads of BLAS that wait for more would be in the way.
+    # Small products are made between the shared ones, and BLAS threads that wait for more would take time from these.
     with threads.one_blas_thread(), nullcontext(None) if by_chunks else _opened(problem, expansion, n_jobs) as walk:
         while len(counts) < max_iter and (not counts or counts[-1]):
             order = np.arange(n) if rng is None else rng.permutation(n)

@@ -18,7 +18,7 @@ from mercer.loops.perceptron import Labels
 
 @dataclass(frozen=True, eq=False)
 class PerceptronProblem:
-    r"""Rows to be told apart by :math:`f(x) = \sum_i \theta_i (k(x_i, x) + c)`, one f for each of k outputs.
+    r"""Rows to be separated by :math:`f(x) = \sum_i \theta_i (k(x_i, x) + c)`, one f for each of k outputs.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class PerceptronProblem:
             raise ParameterError(f"budget must be 1 or more, but is {short(self.budget)}.")
 
     def labels(self, rows: Integers | slice = slice(None)) -> Labels:
-        """What the loops are told of these rows."""
+        """These rows in the form that the loops take."""
         return Labels(self.codes[rows], self.positive, float(self.constant), float(self.margin))
 
 

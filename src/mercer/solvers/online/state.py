@@ -39,7 +39,7 @@ class OnlineProblem:
     strategy: str = "truncation"
 
     def rule(self) -> loops.Rule:
-        """What a step does, as the loops are told."""
+        """What a step does, in the form that the loops take."""
         budget = -1 if self.budget is None else self.budget
         loss = self.loss.code, self.loss.parameter
         return loops.Rule(self.alpha, self.intercept, *loss, STRATEGIES[self.strategy], budget)

@@ -28,7 +28,7 @@ _ERROR = np.empty((0, 0)), np.empty(0)
 class Memory(Protocol):
     """What is remembered of passes, so that the same work after an interruption need not be done again.
 
-    A pass has a key, which says what it was asked, so that no answer goes to another pass.
+    A pass has a key, which identifies its request, so that no answer goes to another pass.
     """
 
     def recall(self, key: str) -> tuple[Matrix, Vector] | None:
@@ -93,8 +93,8 @@ class BlockedRows:
         first, products, sums = start
         for number, rows in enumerate(self.read(first), first + 1):
             part = (rows.single() or rows) if self.in_single else rows
-            found = part.sweep(V, visit, widths)
-            products, sums = products + found[0], sums + found[1]
+            more_products, more_sums = part.sweep(V, visit, widths)
+            products, sums = products + more_products, sums + more_sums
             note(number, products, sums)
         return products, sums
 

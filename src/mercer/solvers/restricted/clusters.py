@@ -22,7 +22,7 @@ _STEPS, _READS, _TRIANGLES, _EVALUATIONS = 20, 8, 65, 25
 # How many rows for each landmark are assigned to them at most, and how many of them by one task.
 ENOUGH, _STRIP = 20, 256
 # Other random numbers than those by which landmarks are drawn, with the same seed: a sample that contains the landmarks
-# is none of the rows around them.
+# does not represent the rows around them.
 _STREAM = 1
 
 
@@ -152,7 +152,7 @@ def _nearest(gram: GramMatrix, diagonal: Vector, n_jobs: int | None) -> NDArray[
     dtype = np.dtype(gram.dtype)
     stored = gram.stored_as(dtype)
     half = (0.5 * diagonal).astype(dtype)
-    found = np.empty(n, dtype=np.intp)
+    labels = np.empty(n, dtype=np.intp)
 
     def work(rows: slice) -> Callable[[], None]:
         def run() -> None:
@@ -163,9 +163,9 @@ def _nearest(gram: GramMatrix, diagonal: Vector, n_jobs: int | None) -> NDArray[
                     closeness -= half
                 else:
                     np.subtract(stored[rows], half, out=closeness)
-                np.argmax(closeness, axis=1, out=found[rows])
+                np.argmax(closeness, axis=1, out=labels[rows])
 
         return run
 
     threads.run([work(rows) for rows in spans(n, _STRIP)], n_jobs)
-    return found
+    return labels

@@ -103,7 +103,7 @@ def components(rows: Passes, white: Whitening, k: int) -> Solution[Components, N
         U = np.where(values > 0, U, 0.0)
         missing = max(k - m, 0)
         values, U = np.pad(values, (0, missing)), np.pad(U, ((0, 0), (0, missing)))
-        found = Components(values.copy(), white.coefficients(U), -(sums / n) @ U)
+        result = Components(values.copy(), white.coefficients(U), -(sums / n) @ U)
     left = max(total - float(values.sum()), 0.0)
     violation = float(residuals.max(initial=0.0)) / largest if largest > 0 else 0.0
     certificate = Certificate(
@@ -116,4 +116,4 @@ def components(rows: Passes, white: Whitening, k: int) -> Solution[Components, N
         Status.direct,
         {"eigenpair": violation},
     )
-    return Solution(found, Status.direct, certificate, None)
+    return Solution(result, Status.direct, certificate, None)

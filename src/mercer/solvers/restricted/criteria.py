@@ -12,7 +12,7 @@ from mercer._types import Matrix, Vector
 from mercer.losses import Loss
 from mercer.losses.softmax import Softmax
 
-# Each envelope is so many times closer than the one before.
+# Each envelope is this many times closer than the one before.
 _CLOSER = 2.0
 # Of a smooth loss with curvatures of about 1, the envelope of this width is nearly the loss.
 _NEGLIGIBLE = 0.05
@@ -121,7 +121,7 @@ class Envelope:
 
     @property
     def augments(self) -> bool:
-        """Whether multipliers are of use; a smooth loss takes the place of its last envelope."""
+        """Whether multipliers are useful; a smooth loss takes the place of its last envelope."""
         return not self.loss.smooth
 
     def revised(self, y: Matrix, F: Matrix) -> Matrix:

@@ -1,4 +1,4 @@
-"""What all rows say of a function over landmarks: products with the whole kernel matrix, and variances of few rows."""
+"""A function over landmarks judged by all rows: products with the whole kernel matrix, and variances of few rows."""
 
 from __future__ import annotations
 

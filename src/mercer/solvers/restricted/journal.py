@@ -38,7 +38,7 @@ class Journal:
     Raises
     ------
     DataError
-        If the file is no checkpoint, is damaged, or belongs to other work.
+        If the file is not a checkpoint, is damaged, or belongs to other work.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class Journal:
             self._write((key, blocks, products, sums))
 
     def keep(self, key: str, products: Matrix, sums: Vector) -> None:
-        """Keep the answer of a pass; answers that were known and not asked for belong to other steps, and go."""
+        """Keep the answer of a pass; known answers that were not used belong to other steps, and are dropped."""
         self._keys = [*self._keys[: self._next], key]
         self._answers = [*self._answers[: self._next], (products.copy(), sums.copy())]
         self._next = len(self._answers)
@@ -123,14 +123,14 @@ class Journal:
                         f"{self.path} is the checkpoint of another fit: its data, kernel, landmarks or parameters are "
                         "not those of this one. Choose another file, or remove it."
                     )
-                keys, begun = header["answers"], header["begun"]
+                keys, started_pass = header["answers"], header["begun"]
                 pairs = [_pair(stored, number) for number in range(len(keys))]
-                partial = [] if begun is None else [_pair(stored, len(pairs))]
+                partial = [] if started_pass is None else [_pair(stored, len(pairs))]
                 # A damaged archive may be read without an error.
                 if header.pop("checksum") != _checksum(header, [*pairs, *partial]):
                     raise ValueError("its checksum is not that of its contents")
                 self._keys, self._answers = keys, pairs
-                self._partial = None if begun is None else (*begun, *partial[0])
+                self._partial = None if started_pass is None else (*started_pass, *partial[0])
         except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
             raise DataError(
                 f"{self.path} cannot be read as a checkpoint ({error}); choose another file, or remove it."

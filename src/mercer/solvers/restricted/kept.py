@@ -20,7 +20,7 @@ _kept: weakref.WeakSet[KeptRows] = weakref.WeakSet()
 
 
 class KeptRows:
-    """Rows of a partition with kernel values in float32, which stay in memory where all of them here take a quarter.
+    """Rows of a partition with kernel values in float32, which stay in memory if a quarter of it suffices for all.
 
     Values are never written to disk or sent elsewhere with the rows: a copy evaluates them in each pass. So a process
     that puts results aside when its memory runs short gets back all of theirs.

@@ -32,10 +32,10 @@ _SINGLE, _SINGLE_FALL = 1e-6, 1e-2
 _ASTRAY = 1.5
 # An objective that seems to be below zero by this share of its first value is not that of the problem.
 _BELOW = 1e-3
-# After so many steps in float32 that have not lowered the gap to the share that they should, float64 goes on.
+# After this many steps in float32 that have not lowered the gap to the share that they should, float64 goes on.
 _SOON = 20
 # Residuals of conjugate gradients rise now and then, but where the bound of the gap is this many times what it was,
-# rounding has the better of them.
+# rounding dominates.
 _LOST = 1e4
 # Passes after which a preconditioner from landmarks is given up for one from a sample of the rows. Where it serves,
 # there were 20 to 75.
@@ -261,7 +261,7 @@ class RestrictedCG:
             if best.passes + 2 > self.max_iter:
                 return best, Status.iteration_limit
             try:
-                found = self._steps(run, best, progress)
+                answer = self._steps(run, best, progress)
             except _InterruptedError as error:
                 return error.best, Status.interrupted
             except NumericalError:
@@ -271,18 +271,18 @@ class RestrictedCG:
                 best = best.in_double(problem)
                 run = _Run(problem, inverse, best, None)
                 continue
-            falls = found.gap.sum() < best.gap.sum()
-            if run.single is not None and not found.gap.sum() < best.gap.sum() * _SINGLE_FALL:
-                best = replace(found if falls else best, passes=found.passes).in_double(problem)
+            falls = answer.gap.sum() < best.gap.sum()
+            if run.single is not None and not answer.gap.sum() < best.gap.sum() * _SINGLE_FALL:
+                best = replace(answer if falls else best, passes=answer.passes).in_double(problem)
                 run = _Run(problem, inverse, best, None)
                 continue
-            if not found.gap.sum() < best.gap.sum() / _FALL:
-                better = found if falls else best
-                better = replace(better, passes=found.passes)
+            if not answer.gap.sum() < best.gap.sum() / _FALL:
+                better = answer if falls else best
+                better = replace(better, passes=answer.passes)
                 if better.is_small(self.tol):
                     return better, Status.converged
                 return better, Status.iteration_limit if better.passes + 2 > self.max_iter else Status.stalled
-            best = found
+            best = answer
             if run.single is None or not run.follows(best):
                 run = _Run(problem, inverse, best, run.single)
         return best, Status.converged
@@ -296,8 +296,8 @@ class RestrictedCG:
         except KeyboardInterrupt:
             if current().on_interrupt != "keep" or not (run.search.steps or best.gamma.any()):
                 raise
-        found = run.answer(best, done) if run.search.steps > done else best
-        raise _InterruptedError(found if found.objective.sum() <= best.objective.sum() else best)
+        answer = run.answer(best, done) if run.search.steps > done else best
+        raise _InterruptedError(answer if answer.objective.sum() <= best.objective.sum() else best)
 
     def _descend(self, run: _Run, best: _Answer, progress: Progress) -> None:
         """Take steps until the gap seems small enough."""
@@ -316,7 +316,7 @@ class RestrictedCG:
                 aim = np.maximum(aim, _SINGLE * best.gap)
             if (gap <= aim).all() or not gap.sum() < _LOST * best.gap.sum():
                 return
-            # Next to equal landmarks, products in float32 are those of no sum of squares, which would not be negative.
+            # With nearly equal landmarks, products in float32 may give an objective below 0, unlike a sum of squares.
             late = search.steps - done >= _SOON and not gap.sum() < _SINGLE_FALL * best.gap.sum()
             if run.single is not None and (late or not (objective >= -_BELOW * run.start.objective).all()):
                 return

@@ -31,7 +31,7 @@ from mercer.solvers.restricted.whitening import Whitening
 
 # Rows of the smallest block.
 _FEWEST = 16
-# What is left of a row's own target is known to so many times the precision of float64.
+# What is left of a row's own target is known to this many times the precision of float64.
 _ROUNDING = 1e3 * float(np.finfo(np.float64).eps)
 
 

@@ -138,7 +138,7 @@ def _by_length(lengths: Vector) -> list[tuple[Positions, float]]:
 
 
 def _of_strip(left_out: LeftOutRows, scores: Scores, rank: int, F: Matrix, longest: float) -> tuple[Matrix, Matrix]:
-    """The numbers of the rank for both ends, (b, t), of new rows with scaled features (b, m), at most so long."""
+    """The numbers of the rank for both ends, (b, t), of new rows with scaled features (b, m), at most ``longest``."""
     chosen, ranks = _chosen(left_out, scores, rank, longest)
     positions = np.flatnonzero(chosen)
     count = len(positions)

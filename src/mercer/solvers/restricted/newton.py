@@ -22,11 +22,11 @@ from mercer.solvers.restricted.passes import Part, Passes, RevisableRows, RowsWi
 from mercer.solvers.restricted.whitening import Whitening
 from mercer.solvers.solution import Certificate, Solution, Status
 
-# A system is solved to this share of its right side, and by at most so many passes.
+# A system is solved to this share of its right side, and by at most this many passes.
 _FORCING, _STEPS = 0.03, 40
 # The preconditioner is made anew when its last system took more steps than this.
 _REFRESH = 3
-# A step must win this share of what its slope promises.
+# A step must gain this share of what its slope promises.
 _ARMIJO = 1e-4
 # Shorter steps that one pass tries.
 _SHORTER = np.concatenate([np.arange(19, 1, -1) / 20, 0.1 * 0.4 ** np.arange(20)])
@@ -34,7 +34,7 @@ _SHORTER = np.concatenate([np.arange(19, 1, -1) / 20, 0.1 * 0.4 ** np.arange(20)
 _ROUNDING = 1e-12
 # The next envelope is due when the gradient contributes less than this share of the gap.
 _SHARE = 0.5
-# So many envelopes may win nothing.
+# This many envelopes may gain nothing.
 _STALLS = 8
 # The offset has no penalty; where no row has a curvature this keeps the system regular.
 _OFFSET = 1e-8
@@ -125,15 +125,15 @@ class _Point:
         current = problem.criterion
 
         def visit(part: Part, F: Matrix) -> tuple[Matrix, Vector]:
-            found = current.slopes(part.targets, F + offsets)
+            terms = current.slopes(part.targets, F + offsets)
             weights = part.weights[:, 0]
             if part.marks is not None and isinstance(current, Envelope):
                 part.marks[...] = current.curvature(part.targets, F + offsets) > 0
-            above = part.weights * np.maximum(found.slopes, 0.0)
-            below = part.weights * np.minimum(found.slopes, 0.0)
+            above = part.weights * np.maximum(terms.slopes, 0.0)
+            below = part.weights * np.minimum(terms.slopes, 0.0)
             sums = [above.sum(axis=0), below.sum(axis=0)]
-            sums += [weights @ np.where(side, found.conjugates, 0.0) for side in (found.slopes > 0, found.slopes <= 0)]
-            return np.hstack([above, below]), np.concatenate([[weights @ found.values, weights @ found.smooth], *sums])
+            sums += [weights @ np.where(side, terms.conjugates, 0.0) for side in (terms.slopes > 0, terms.slopes <= 0)]
+            return np.hstack([above, below]), np.concatenate([[weights @ terms.values, weights @ terms.smooth], *sums])
 
         V, widths, rows = problem.white.coefficients(functions), (2 * k, 2 + 4 * k), problem.rows
         if criterion is not None and isinstance(rows, RevisableRows):
@@ -301,18 +301,18 @@ class _Search:
                 return best, Status.iteration_limit
             # Between two envelopes there is a step: multipliers at their bounds may stay there.
             close = moved and self._is_close(point)
-            found = None if close else self._step(point)
-            if found is None and self.single is not None:
+            next_point = None if close else self._step(point)
+            if next_point is None and self.single is not None:
                 self.single = None
                 continue
-            moved = found is not None
-            if found is None:
+            moved = next_point is not None
+            if next_point is None:
                 stalls += 0 if close else 1
                 closer = self.problem.criterion.closer()
                 if closer is None or stalls > _STALLS:
                     return best, Status.stalled
-                found = self._closer(point, closer)
-            point = found
+                next_point = self._closer(point, closer)
+            point = next_point
             if point.gap < best.gap:
                 best = self.best = point
                 stalls = 0
@@ -342,9 +342,9 @@ class _Search:
         functions, offsets = self.problem.split(point.gamma)
         F = self.sampled.features @ functions + offsets
         self.sampled = replace(self.sampled, targets=criterion.revised(self.sampled.targets, F))
-        found, rows = _Point.at(self.problem, point.gamma, point.passes, self.reach, criterion)
+        next_point, rows = _Point.at(self.problem, point.gamma, point.passes, self.reach, criterion)
         self.problem = replace(self.problem, rows=rows)
-        return found
+        return next_point
 
     def _step(self, point: _Point) -> _Point | None:
         """The next point; None where no step lowers the objective."""
@@ -359,16 +359,16 @@ class _Search:
             return None
         passes += point.passes
         try:
-            found = self._at(point.gamma + direction, passes)
+            candidate = self._at(point.gamma + direction, passes)
         except NumericalError:
             # The slopes of some losses overflow far away.
             pass
         else:
-            if found.smooth <= point.smooth + _ARMIJO * slope:
-                return found
-            # Rounding of the objective hides what the last steps win; the gap shows it.
-            if found.smooth <= point.smooth * (1 + _ROUNDING) and found.gap < point.gap:
-                return found
+            if candidate.smooth <= point.smooth + _ARMIJO * slope:
+                return candidate
+            # Rounding of the objective hides what the last steps gain; the gap shows it.
+            if candidate.smooth <= point.smooth * (1 + _ROUNDING) and candidate.gap < point.gap:
+                return candidate
         values = self._along(point.gamma, direction)
         best = int(np.argmin(values))
         if not values[best] < point.smooth:

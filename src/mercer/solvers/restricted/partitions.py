@@ -80,8 +80,8 @@ class _Pass:
     in_single: bool
 
 
-# Sums that are added in one place. These come here if they have at most so many numbers together: a further task takes
-# longer than to fetch them.
+# Sums that are added in one place. These come here if they have at most this many numbers together: a further task
+# takes longer than fetching them.
 _FAN, _FETCHED = 8, 2**17
 
 
@@ -122,8 +122,8 @@ class PartitionedRows:
 
     def _by_groups(self, work: _Pass, groups: Groups) -> list[Sums]:
         """The sums of each partition, by one task for each group: many short tasks keep the scheduler busy."""
-        found = [sums for several in groups.each(partial(_sweep_all, work)) for sums in several]
-        return [found[k] for k in np.argsort([i for group in groups.positions for i in group])]
+        partial_sums = [sums for several in groups.each(partial(_sweep_all, work)) for sums in several]
+        return [partial_sums[k] for k in np.argsort([i for group in groups.positions for i in group])]
 
     def revised(
         self, V: Matrix, revise: Revise, visit: Visit, widths: tuple[int, int]

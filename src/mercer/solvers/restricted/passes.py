@@ -137,9 +137,9 @@ class StoredRows:
         stored = gram.stored_as(dtype)
         entries = gram.fill if stored is None else stored
         with np.errstate(over="ignore", invalid="ignore"):
-            found = strips.sweep(entries, gram.shape, dtype, V, strip, widths, self.n_jobs)
-        check_finite(found[0])
-        return found
+            products, sums = strips.sweep(entries, gram.shape, dtype, V, strip, widths, self.n_jobs)
+        check_finite(products)
+        return products, sums
 
     def single(self) -> StoredRows | None:
         """The same rows with kernel values in float32; None for values that are stored."""

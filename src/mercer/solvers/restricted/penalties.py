@@ -12,7 +12,7 @@ from mercer.solvers.restricted.passes import Part, Passes
 from mercer.solvers.restricted.whitening import Whitening
 
 _FEWER = "Pass a smaller n_landmarks, a number for alpha, or raise the budget with mercer.config(memory=...)."
-# What is left of a row's own target is known to so many times the precision of float64.
+# What is left of a row's own target is known to this many times the precision of float64.
 _ROUNDING = 1e3 * float(np.finfo(np.float64).eps)
 
 

@@ -90,10 +90,10 @@ class Sampled:
         n, m, _ = rows.shape
         most = most_marked(n, m)
         with memory.reserve(features_bytes(most, m, copies=2), f"kernel values of marked rows and {m:,} landmarks"):
-            found = rows.marked(most)
-            if found is None:
+            sample = rows.marked(most)
+            if sample is None:
                 return None
-            K, part = found
+            K, part = sample
             return cls(white.features(K), part.targets, part.weights[:, 0])
 
     def factor(self, penalty: float | Vector, curvature: Vector | None = None, *, offset: bool = False) -> Matrix:

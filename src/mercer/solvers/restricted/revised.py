@@ -14,8 +14,8 @@ from mercer.solvers.restricted.passes import Part, Passes, Revise, Visit
 class RevisedRows:
     """Rows whose targets are computed anew in each pass, from the functions by which they were revised.
 
-    A pass makes the predictions of these functions beside those it is asked for: kernel values, which take most of the
-    time, are the same. So multipliers need no memory that grows with the number of rows, and workers no state.
+    A pass makes the predictions of these functions in addition to the requested ones: kernel values, which take most
+    of the time, are the same. So multipliers need no memory that grows with the number of rows, and workers no state.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ def bounds(problem: RegularizedRisk, c: Vector, Kc: Vector, b: float, u: Vector,
 def balanced(loss: Loss, targets: Vector, w: Vector, u: Vector) -> Vector:
     """Multipliers next to u that sum to 0, as they must where there is an offset, and stay gradients of the losses.
 
-    What the sum has too much is taken from each in proportion to the room that it has. The losses have weights w (n,).
+    The excess of the sum is taken from each in proportion to the room that it has. The losses have weights w (n,).
     """
     low, high = loss.slopes(targets)
     u = np.clip(u, w * low, w * high)

@@ -33,7 +33,7 @@ _EASY = 4
 _ON_CURVE = 1e-8
 _RISE = 10.0
 _GROWTH = 1.6
-# Where multipliers are so many times as long as at first, the curve goes to infinity.
+# Where multipliers are this many times as long as at first, the curve goes to infinity.
 _AWAY = 30.0
 
 

@@ -286,7 +286,7 @@ def _normal_parts(upper: Vector, lower: Vector, gap: Vector, tight: NDArray[np.b
 
     Only the losses hold where an interval is ``tight``.
     """
-    # By symmetry the interval is put where its middle is at most 0: there the tail beyond it is no part of anything.
+    # By symmetry the interval is put where its middle is at most 0: there the tail beyond it is not part of any term.
     flip = upper + lower > 0
     top, low = np.where(flip, -lower, upper), np.where(flip, -upper, lower)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

@@ -1,4 +1,4 @@
-"""Least squares by batch gradient descent, on the coefficients of the expansion in the place of theta."""
+"""Least squares by batch gradient descent, on the coefficients of the expansion instead of theta."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class LeastSquares:
 
 @dataclass(eq=False)
 class HeldOut:
-    """Rows that nothing is learned from, by which the descent ends when they are predicted no better.
+    """Held-out rows: the descent ends when their predictions no longer improve.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class HeldOut:
     patience : int
         Iterations without a gain, after which the best one is taken.
     gain : float
-        By more than this the score must be above the best one before to count as better.
+        The score must be above the best one before by more than this to count as better.
     scores : list of float
         Filled in: R^2 before the first iteration and after each, the mean over the targets.
     """
@@ -105,7 +105,7 @@ class HeldOut:
 
     @property
     def exhausted(self) -> bool:
-        """Whether there was no gain for as long as patience goes."""
+        """Whether ``patience`` iterations in a row had no gain."""
         return self._idle >= self.patience
 
 
@@ -133,7 +133,7 @@ def descend(
 
     With :math:`\theta = \sum_i \beta_i \phi(x_i)` these are the steps of gradient descent in theta. They converge for
     :math:`\eta < 2 / \lambda`, the largest eigenvalue of :math:`W^{1/2} K W^{1/2}`, and the loss then falls
-    at each; that it rises proves that the step is longer.
+    at each. If it rises, the step is longer than that.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def descend(
     Raises
     ------
     ParameterError
-        If the step is known to be too long before the first one is made: by the largest eigenvalue where K is held,
+        If the step is known to be too long before the first one is made: by the largest eigenvalue if K is stored,
         else by the largest entry of the diagonal.
     NumericalError
         If the loss rises.
@@ -218,7 +218,7 @@ class _Iterates:
                 )
         else:
             self.step = learning_rate
-            # Without K at hand, what a single row says: no eigenvalue is needed to see that it overshoots.
+            # Without K in memory, a single row decides: no eigenvalue is needed to see that it overshoots.
             curvature = (
                 float((problem.weights * problem.gram.diagonal()).max()) if self.largest is None else self.largest
             )
@@ -334,7 +334,7 @@ class _Iterates:
 
 
 def _least_loss(walk: _Iterates) -> float:
-    """What no function has less than: what least squares leaves if the rank of K is seen to be low, else 0."""
+    """A lower bound of the loss: what least squares leaves if the rank of K is seen to be low, else 0."""
     problem = walk.problem
     n, most = len(problem.targets), len(problem.targets) // _LOW
     if walk.storage.array is None or most == 0 or not problem.convex or not fits(16 * n * most):

@@ -1,4 +1,4 @@
-"""Products with K, and linear systems in parts of it: by factorisation where K is held, else by conjugate gradients."""
+"""Products with K, and linear systems in parts of it: by factorisation if K is stored, else by conjugate gradients."""
 
 from __future__ import annotations
 

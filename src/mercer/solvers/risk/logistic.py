@@ -17,7 +17,7 @@ from mercer.solvers.risk.newton import Controls, Multiply, descend, replace_offs
 from mercer.solvers.risk.products import Products
 from mercer.solvers.solution import Certificate, Solution, Status
 
-# Up to so many rows the answer is as exact as float64 allows, whatever the tolerance.
+# Up to this many rows the answer is as exact as float64 allows, whatever the tolerance.
 EXACT = 512
 _EXACT_GOAL = 1e-11
 # What rounding does to the objective, as a share of it.
@@ -29,7 +29,7 @@ _VECTORS = 24
 # What 24 Lanczos products may miss of the lowest eigenvalue, as a share of it.
 _MISSED = 1.1
 _INNER_STEPS = 5
-# Quick products say that the goal is reached at this share of it, so that exact ones say so too.
+# Steps with quick products aim at this share of the goal, so that exact products confirm it.
 _CLOSER = 0.7
 
 
@@ -189,7 +189,7 @@ def _judge(
 def _refine(
     problem: LogisticRisk, point: LogisticPoint, products: Products, controls: Controls
 ) -> tuple[LogisticPoint, Quality]:
-    """Newton steps by quick products, from exact ones, until the exact ones say that it is enough."""
+    """Newton steps by quick products, from exact ones, until the exact ones confirm the goal."""
     multiply: Multiply = products.quick
     goal, last = controls.goal, np.inf
     controls.goal, controls.rounding = _CLOSER * goal, _SINGLE if products.mixed else _DOUBLE

@@ -30,14 +30,14 @@ _LOOSE = 0.5
 # The last system is solved to this share of what is wanted, since the step after it changes W.
 _LAST = 0.3
 _MOST_PRODUCTS = 1000
-# What is left of a system may take so much of what its solution has won.
+# The residual of a system may cost at most this share of what its solution has gained.
 _SPOILT = 0.1
 # A step is long enough where the slope along it has fallen to this share.
 _FLATTENED = 0.1
 _MOST_TRIALS = 20
 # Newton's step for the offset is trusted if no class moves by more.
 _FAR = 4.0
-# So many steps without gain mean that rounding is all that is left.
+# This many steps without gain mean that rounding is all that is left.
 _PATIENCE = 3
 
 
@@ -236,7 +236,7 @@ def _direction(
     left = squared
     for _ in range(min(2 * r.size + 10, _MOST_PRODUCTS)):
         if not search.advance():
-            # Only rounding, or a kernel that is none, bends downwards.
+            # Only rounding, or a function that is not a kernel, bends downwards.
             break
         KR, R = search.preconditioned
         squared, left = inner(R, KR), inner(KR, model.curve(KR))

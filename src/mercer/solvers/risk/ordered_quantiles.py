@@ -156,7 +156,7 @@ class QuantilesSolver:
             {"stationarity": best.worst, "sum": best.excess},
             storage=K.sentence,
         )
-        # The offsets undo every crossing but for the rounding of the sum; what is promised is an exact order.
+        # The offsets undo every crossing except for the rounding of the sum; the promised order is exact.
         F = np.maximum.accumulate(best.point.F, axis=1)
         return Solution(QuantilesValue(best.point.C, best.point.b, F), status, certificate, best.U)
 

@@ -95,7 +95,7 @@ def pinball(y: Vector, levels: Vector, F: Matrix) -> Matrix:
 def _directions(y: Vector, P: Matrix) -> tuple[NDArray[np.intp], Matrix]:
     """Orthonormal directions in which the proximal map does not move, with their rows.
 
-    Predictions on their target stay there; those of levels that are held together move together, so that only what
+    Predictions on their target stay there; those of levels that are tied move together, so that only what
     has no part in their mean is left.
     """
     n, m = P.shape

@@ -35,14 +35,14 @@ from mercer.solvers.solution import Certificate, Solution, Status
 _ARMIJO = 1e-4
 # What is added to the diagonal, as shares of its largest entry, where rounding has made the matrix indefinite.
 _JITTER = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)
-# So many steps without a smaller violation are rounding at work.
+# After this many steps without a smaller violation, rounding has stopped the progress.
 _PATIENCE = 3
 _ROWS = 256
 
 
 @dataclass(frozen=True, eq=False)
 class OrdinalAnswer:
-    """What was found.
+    """The solution.
 
     Parameters
     ----------

@@ -5,8 +5,8 @@ The slope a of the link and the scale of the latent function say the same: with 
 .. math:: C \sum_i w_i \psi_i + \tfrac12 \|w\|^2
           = a^{-2} \Bigl( a^2 C \sum_i w_i \psi_i(v, t) + \tfrac12 \|v\|^2 \Bigr),
 
-so the penalised likelihood alone only ever wants a larger slope: it makes the penalty vanish. What tells slopes apart
-is how well the prior that the penalty stands for, a Gaussian process with the covariance C K for f, foretells the
+so the penalised likelihood alone always prefers a larger slope, which makes the penalty vanish. What distinguishes
+slopes is how well the prior that the penalty stands for, a Gaussian process with the covariance C K for f, predicts the
 classes. At the cut-points of the fit, and with v integrated out by Laplace's method about the minimum J of the sum in
 brackets,
 

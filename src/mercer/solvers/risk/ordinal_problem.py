@@ -80,7 +80,7 @@ class OrdinalLosses:
             return self.total(self.link.value(*self.ends(latent, cuts)))
 
     def total(self, losses: Vector) -> float:
-        """The weighted sum of the losses of the rows (n,), infinite where it is no number."""
+        """The weighted sum of the losses of the rows (n,), infinite where it is not a number."""
         value = float(self.weight @ losses)
         return value if np.isfinite(value) else np.inf
 

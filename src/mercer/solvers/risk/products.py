@@ -13,14 +13,14 @@ from mercer.gram.features import FEATURES_STORAGE, ExplicitFeatures
 from mercer.gram.hold import Storage, check_finite, fits, hold, reserve_whole
 from mercer.gram.protocol import GramMatrix
 
-# Up to so many rows a float64 matrix is small enough to work on alone.
+# Up to this many rows a float64 matrix is small enough to work on alone.
 WHOLE = 2048
 # Two products with features in float64 take the place of one with K in float32.
 _GAIN = 4
 
 
 def stored_products(gram: GramMatrix, stack: ExitStack, beside: int = 0) -> Storage:
-    """K (n, m) for products with float64: held in float64 if that and so many bytes beside it fit, else lazy."""
+    """K (n, m) for products with float64: stored in float64 if that and ``beside`` more bytes fit, else lazy."""
     storage = hold(gram, stack, {np.float64: beside})
     if storage.array is not None and storage.gram is not gram:
         check_finite(storage.array)
@@ -37,7 +37,7 @@ def entry_bytes(n: int) -> tuple[int, ...]:
 
 
 def read_less(entries: float, p: int, n: int) -> bool:
-    """Whether products with p features of so many entries take less time than those with K of n rows.
+    """Whether products with p features of ``entries`` numbers take less time than those with K of n rows.
 
     >>> read_less(5000 * 100, 100, 5000), read_less(5000 * 4000, 4000, 5000), read_less(1000 * 2, 2, 1000)
     (True, False, False)

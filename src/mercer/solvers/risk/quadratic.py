@@ -30,7 +30,7 @@ _INNER = 0.1
 # The curvature of the first envelope, in units of the kernel's own, its growth, and the most of it.
 _FIRST, _GROWTH, _LAST = 10.0, 6.0, 1e9
 _ROUNDS = 60
-# Rounds without a gap of half the size after which rounding is said to stop the progress.
+# Rounds without a gap of half the size after which rounding is taken to have stopped the progress.
 _PATIENCE = 8
 # Tolerances of the box solver: the first, and what it is divided by while the gap is too large.
 _BOX_TOL, _BOX_FINER = 1e-3, 0.1

@@ -1,6 +1,6 @@
 """Newton's method for a smooth function of the predictions and half the squared norm.
 
-Minimise ``H(F) + lam / 2 sum_j c_j'K c_j`` over C (n, m) and, if asked for, offsets b (m,), where ``F = K C + 1 b'``.
+Minimise ``H(F) + lam / 2 sum_j c_j'K c_j`` over C (n, m) and, if requested, offsets b (m,), where ``F = K C + 1 b'``.
 With the residual ``R = H'(F) + lam C``, zero at the solution, the distance to the best value is at most
 ``tr(R'K R) / (2 lam)``. The curvature of H is a sum of squares S S', so that the system of a step is
 ``lam I + S'K S``: as large as the number of rows that curve, and well conditioned however singular K is.
@@ -29,7 +29,7 @@ from mercer.solvers.risk.rows import QuadraticModel, RowFunction
 _GAIN = 1e-4
 _LEVEL = 0.1
 _SEARCH = 60
-# Steps without a smaller residual after which rounding is said to stop the progress.
+# Steps without a smaller residual after which rounding is taken to have stopped the progress.
 _PATIENCE = 2
 # Added to the curvature of the offsets, as a part of it.
 _OFFSET = 1e-9
@@ -60,7 +60,7 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Residual:
-    """How far a point is from stationary: ``bound`` on what can be won, ``worst`` in units of the predictions."""
+    """How far a point is from stationary: ``bound`` on what can be gained, ``worst`` in units of the predictions."""
 
     point: Point
     expansion: QuadraticModel
@@ -90,7 +90,7 @@ class Newton:
     def minimise(
         self, rows: RowFunction, lam: float, point: Point, enough: Callable[[Residual], bool], limit: int
     ) -> tuple[Residual, int]:
-        """From ``point`` until ``enough`` is said of it, ``limit`` steps are done or nothing is gained.
+        """From ``point`` until ``enough`` holds for it, ``limit`` steps are done or nothing is gained.
 
         Returns the best point found and the number of steps.
         """

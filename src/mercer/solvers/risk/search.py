@@ -21,7 +21,7 @@ from mercer.solvers.risk.regularized_risk import RegularizedRisk
 
 # The part of the allowed gap that is left to the problem at one factor.
 _PART = 0.1
-# The relative gap that an answer is first asked for.
+# The relative gap of the first answers.
 _COARSE = 1e-3
 _MOST = 200
 # Steps in search of a bracket, on the logarithm of the factor: at least and at most.
@@ -94,7 +94,7 @@ class _Trail:
         return abs(self.x - self.first) <= _REACH and self.high - self.low > _NARROW * max(1.0, abs(self.x))
 
     def add(self, mismatch: float) -> None:
-        """What was found at ``x``; moves on."""
+        """Add the mismatch at ``x``, and choose the next x."""
         self.seen.append((self.x, mismatch))
         if mismatch > 0:
             self.low = self.x
@@ -121,7 +121,7 @@ class _Trail:
 
 
 def _evaluate(problem: RegularizedRisk, solver: QuadraticSolver, lam: float, inner: Aim, exact: bool) -> Found:
-    """At one factor, as exactly as it takes to say which side of the crossing it is on, or as ``inner`` allows."""
+    """Solve at one factor, as exactly as the side of the crossing that it is on requires, or as ``inner`` allows."""
     for aim in (inner,) if exact else (Aim(max(inner.relative, _COARSE), inner.absolute), inner):
         raw = solver.solve(lam, aim)
         if aim is inner or _is_certain(problem, raw, lam):

@@ -27,7 +27,7 @@ from mercer.solvers.solution import Certificate, Solution, Status
 from mercer.solvers.svm.smo import SMO
 
 _LIMIT = 500
-# A step that must be shorter than this many halvings is said to lead nowhere.
+# A step that must be shorter than this many halvings counts as leading nowhere.
 _HALVINGS = 8
 # A residual of this part of the multipliers is rounding.
 _ROUNDING = 1e-13

@@ -65,7 +65,7 @@ class CentredMatrix:
 
 
 class CentredGram:
-    """The same matrix as products only: nothing of the size of K is held.
+    """The same matrix as products only: nothing of the size of K is stored.
 
     Examples
     --------

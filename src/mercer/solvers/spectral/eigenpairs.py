@@ -22,7 +22,7 @@ from mercer.solvers.spectral.scaled import ScaledGram, ScaledMatrix
 SymmetricMatrix = CentredMatrix | CentredGram | ScaledMatrix | ScaledGram
 
 SOLVERS = ("auto", "dense", "arpack", "randomized")
-# Up to so many rows LAPACK takes hundredths of a second; above, it is left to where many pairs are wanted.
+# Up to this many rows LAPACK takes hundredths of a second; above, it is left to where many pairs are wanted.
 _DENSE_UP_TO = 400
 _SHARE = 1 / 25
 # Residuals in units of the largest eigenvalue that products in float64 reach, and blocks multiplied at the most.
@@ -130,7 +130,7 @@ def solve(problem: Eigenproblem) -> Solution[Eigenpairs, EigenState]:
     MemoryBudgetError
         If neither the matrix nor a basis for its products fits; before anything is allocated.
     NumericalError
-        If kernel values, or what is computed of them, overflow; if ARPACK finds less than was asked for.
+        If kernel values, or what is computed of them, overflow; if ARPACK finds fewer pairs than requested.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def method_for(n: int, k: int, solver: str) -> str:
     Raises
     ------
     ParameterError
-        If ARPACK is asked for all.
+        If all pairs are requested from ARPACK.
 
     Examples
     --------

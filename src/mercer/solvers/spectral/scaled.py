@@ -38,7 +38,7 @@ class ScaledMatrix:
 
 
 class ScaledGram:
-    """The same matrix as products only: nothing of the size of K is held.
+    """The same matrix as products only: nothing of the size of K is stored.
 
     Examples
     --------

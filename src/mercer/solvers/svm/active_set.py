@@ -53,16 +53,16 @@ _SPARE = 1.25
 _MOST = 0.7
 # Where rows of the whole matrix are kept, rows of active sets get this part of the room.
 _SHARE = 4
-# After so many steps for each row pairs of weights are said to crawl; up to so many rows, an interior point method
+# After this many steps for each row, pairs of weights count as too slow; up to this many rows, an interior point method
 # takes over, whose cost grows with their cube.
 _CRAWL = 100
 _INTERIOR_ROWS = 6000
-# Sets of free weights are tried earlier: where some factorisations take as long as so many steps for each row, which
+# Sets of free weights are tried earlier: where some factorisations take as long as this many steps for each row, which
 # is in proportion to the square of their number.
 _FEWEST, _ROWS_A_STEP = 10, 1e5
 # Where more than this share of a sample has a weight, the whole matrix is made.
 _NEEDED = 0.5
-# Rows of so many columns make the whole matrix worth its memory up to so many rows; expensive ones always do.
+# Rows of this many columns make the whole matrix worth its memory up to this many rows; expensive ones always do.
 _WIDE, _FEW_ROWS = 32, 12288
 
 

@@ -26,7 +26,7 @@ _CONJUGATE = 1792
 _OF_DIRECTION = 16
 # Rounds without progress beyond rounding after which a solve is given up as stalled.
 _PATIENCE = 20
-# A violation is the difference of the extremes of many gradients, which random errors set so many times apart.
+# A violation is the difference of the extremes of many gradients, which random errors set this many times apart.
 _EXTREMES = 8.0
 # The violation is less where it is less than this part of what it was.
 _LESS = 0.9
@@ -125,7 +125,7 @@ class Stall:
         """Whether the last rounds neither raised the dual objective by more than rounding nor reduced the violation.
 
         Next to the optimum the objective has no digits left for what a round gains, which goes with the square of the
-        ``violation``. Where the violation itself is no more than rounding, the objective is not asked.
+        ``violation``. Where the violation itself is no more than rounding, the objective does not count.
         """
         risen = dual > self._best + max(self._eps * abs(dual), rounding.gain)
         if violation < _LESS * self._least or (violation > rounding.gradient and risen):
@@ -161,9 +161,9 @@ class Rounding:
 def resolves(dtype: np.dtype, diagonal: Array, point: Iterate, tol: float, begin: Vector | None = None) -> bool:
     """Whether the remaining violation is above the rounding of gradients in this precision.
 
-    If rounding is below ``tol`` they can. Else it goes on as long as the violation that the point has is more than
-    rounding: from float32 to a solve in float64, the last precision there is, which does not look at ``tol``. Where the
-    gradient was exact at the weights ``begin``, only what has changed since then has errors, beside its own rounding.
+    In float32 it counts as such if rounding is at most ``tol``. Otherwise, and in float64 for any ``tol``, the
+    violation of the point must be larger than rounding. Where the gradient was exact at the weights ``begin``, only
+    what has changed since then has errors, beside its own rounding.
     """
     half, largest = 0.5 * float(np.finfo(dtype).eps), float(np.abs(diagonal).max())
     if begin is None:

@@ -46,7 +46,7 @@ class BoxQP:
     Raises
     ------
     DataError
-        If lengths differ, or no weights in the box have the sums that are asked for.
+        If lengths differ, or no weights in the box have the required sums.
     ParameterError
         If the box is not finite, or does not hold zero.
 

@@ -16,9 +16,9 @@ from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.iterate import Iterate
 
-# From so many support vectors on, their own block is a product of its own: a symmetric one costs half.
+# From this many support vectors on, their own block is a product of its own: a symmetric one costs half.
 _APART = 512
-# Whole rows are read for a part of a stored matrix with at least this share of its rows, by so many columns a task.
+# Whole rows are read for a part of a stored matrix with at least this share of its rows, by this many columns a task.
 _MOST_OF_IT = 0.5
 _SPAN = 2048
 # What traces call the steps of SMO at all of its levels.
@@ -109,7 +109,7 @@ def objectives(point: Iterate) -> tuple[float, float]:
 
 
 def keep_step(work: str, point: Iterate) -> None:
-    """Keep the objectives and the violation at ``point`` where traces are asked for, if it is the whole problem."""
+    """Keep the objectives and the violation at ``point`` if traces are requested and it is the whole problem."""
     if point.origin is None:
         record(work, point.steps, lambda: figures(point))
 

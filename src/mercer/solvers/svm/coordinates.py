@@ -60,7 +60,7 @@ def most_cheap(n: int) -> int:
 
 
 def is_cheaper(entries: float, p: int, n: int) -> bool:
-    """Whether p features with so many entries are few enough for a descent beside steps on K of n rows.
+    """Whether p features with ``entries`` numbers are few enough for a descent beside steps on K of n rows.
 
     >>> is_cheaper(4000 * 100, 100, 4000), is_cheaper(4000 * 2000, 2000, 4000), is_cheaper(4000 * 100, 5000, 4000)
     (True, False, False)

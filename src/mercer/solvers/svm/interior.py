@@ -20,7 +20,7 @@ _MOST = 60
 _GAP = 1e-12
 # Part of the way to the boundary that a step may go.
 _INSIDE = 0.995
-# Errors rise now and then, but where they are so many times the least, rounding has the better of the steps.
+# Errors rise now and then, but where they are this many times the least, rounding dominates.
 _ASTRAY = 1e3
 
 

@@ -27,9 +27,9 @@ from mercer.solvers.svm.whole_matrix import on_whole_matrix
 _MOST = 1000
 # As many passes of coordinate descent take as long as the method, whatever the number of features p is, and for each.
 _PASSES, _PASSES_EACH = 20, 0.3
-# Products of all columns of sparse features take longer than dense ones where one entry in so many is not zero.
+# Products of all columns of sparse features take longer than dense ones where one entry in this many is not zero.
 _FULL = 16
-# Afterwards so many rounds on the free rows, at most so many, and on the worst of each side, with steps for each.
+# Afterwards: the most rounds; the most free rows, and the worst rows of each side, in a round; and steps for each row.
 _ROUNDS, _MOST_FREE, _WORST, _STEPS, _PART = 30, 1500, 128, 500, 0.5
 # Steps for each row where rounding may be larger than the tolerance.
 _BEYOND = 50
@@ -49,7 +49,7 @@ def passes_before(p: int) -> float:
 
 
 def interior_bytes(n: int, p: int, entries: int, *, is_sparse: bool, has_tube: bool) -> int:
-    """Memory beside the features, of which so many are not zero.
+    """Memory beside the features, of which ``entries`` are not zero.
 
     >>> interior_bytes(1000, 10, 10_000, is_sparse=False, has_tube=False)
     322400
@@ -75,15 +75,15 @@ def go_on_inside(features: ExplicitFeatures, point: Iterate, totals: Vector, tol
             # Another thread was faster.
             return False
         features = ExplicitFeatures(features.dense(), True) if _is_full(*shape, features.is_sparse) else features
-        found = replace(point, beta=_weights(features, point, totals))
-        if not np.isfinite(found.beta).all():
+        candidate = replace(point, beta=_weights(features, point, totals))
+        if not np.isfinite(candidate.beta).all():
             return False
-        _renew(features, found)
-        _end(features, found, tol)
-    point.steps = found.steps + 1
-    if not found.dual() > point.dual():
+        _renew(features, candidate)
+        _end(features, candidate, tol)
+    point.steps = candidate.steps + 1
+    if not candidate.dual() > point.dual():
         return False
-    point.beta, point.F = found.beta, found.F
+    point.beta, point.F = candidate.beta, candidate.F
     return True
 
 

@@ -96,7 +96,7 @@ class PairMatrix(ABC):
 class JoinedPair(PairMatrix):
     """The matrix of two classes, with rows computed on demand, and answers with it.
 
-    Its rows in float32 are in work memory of the thread: it is of use until the same thread makes another one.
+    Its rows in float32 are in work memory of the thread: it is valid until the same thread makes another one.
 
     Parameters
     ----------

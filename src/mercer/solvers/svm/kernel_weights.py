@@ -28,7 +28,7 @@ from mercer.engine.trace import record
 _LEVEL = 0.3
 # Weights below this are zero.
 _ZERO = 1e-9
-# So many machines in a row that do not bring the bounds closer by this share end the search: in exact arithmetic each
+# This many machines in a row that do not bring the bounds closer by this share end the search: in exact arithmetic each
 # does, and next to rounding none will.
 _IDLE, _CLOSER = 10, 1e-3
 

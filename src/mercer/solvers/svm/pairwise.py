@@ -89,7 +89,7 @@ class _Pairs:
         return pairs, []
 
     def solve_all(self) -> None:
-        """Solve every pair: tiny ones in one loop unless traces are asked for, small in parallel, large one by one."""
+        """Solve every pair: tiny ones in one loop unless traces are requested, small in parallel, large one by one."""
         n_jobs = self.solver.n_jobs
         if len(self.machines) > 1:
             if self.gram.stored() is not None and all(machine.is_compiled(from_zero=True) for machine in self.machines):
@@ -170,7 +170,7 @@ class _Pairs:
                 self.every[number].put(problem.pair, answer)
 
     def _joined(self, pair: Pair, gram: GramMatrix) -> PairMatrix | None:
-        # Compiled loops for both classes say nothing of their steps.
+        # Compiled loops for both classes do not report their steps.
         if wanted():
             return None
         parts = [self.parts[group] for group in pair]

@@ -21,7 +21,7 @@ from mercer.solvers.svm.joined_pair import PairMatrix
 class PickedPair(PairMatrix):
     """The matrix of two classes as a part of one that is stored.
 
-    Its rows are in work memory of the thread: it is of use until the same thread makes another one.
+    Its rows are in work memory of the thread: it is valid until the same thread makes another one.
 
     Parameters
     ----------

@@ -23,9 +23,9 @@ _POWER_STEPS = 12
 _HEADROOM = 1.05
 _TINY = 1e-300
 _EPS = float(np.finfo(np.float64).eps)
-# Steps without a better dual objective after which rounding is taken to be in the way.
+# Steps without a better dual objective after which rounding is taken to have stopped the progress.
 _PATIENCE = 200
-# Vectors of length n that are held at once.
+# Vectors of length n that are stored at the same time.
 _VECTORS = 20
 
 
@@ -37,8 +37,8 @@ class ProjectedGradient(BoxSolver):
               \operatorname{prox}(v) = \arg\min_{b \text{ feasible}} \tfrac12 \|b - v\|^2
               + \tfrac{\varepsilon}{L} \|b\|_1,
 
-    where L is the largest eigenvalue of K on the directions that keep the sums, found by power iteration. Should a
-    step meet more curvature than that, L is raised and the step is done again, so that every step of the plain form
+    where L is the largest eigenvalue of K on the directions that keep the sums, found by power iteration. If a
+    step meets more curvature than that, L is raised and the step is repeated, so that every step of the plain form
     improves the objective. A step costs one product with the lazy matrix K, which is never stored.
 
     The accelerated form takes its steps from a point extrapolated along the last one, and begins anew where that
@@ -226,7 +226,7 @@ def _with_sum(v: Vector, lower: Vector, upper: Vector, threshold: float, total: 
     """``_shrunk(v - m)`` with the multiplier m for which it adds up to ``total``.
 
     The sum falls in m and is linear between knots, at which a weight leaves a bound or zero or arrives there. Sorting
-    them gives m but for the rounding of sums over many knots, which a few Newton steps remove.
+    them gives m up to the rounding of sums over many knots, which a few Newton steps remove.
     """
     projection = _shrunk(v, lower, upper, threshold)
     if abs(projection.sum() - total) <= _EPS * np.abs(projection).sum():

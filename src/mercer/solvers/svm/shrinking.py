@@ -33,14 +33,14 @@ _MOST = 0.5
 # Part of the violation to reach among the active rows, before the gradients of all rows are computed.
 _DEEP = 0.1
 _FLOAT_PART = 0.9
-# Up to so many active rows, their part is in float64: its steps take as long as in float32, and the matrix of their
+# Up to this many active rows, their part is in float64: its steps take as long as in float32, and the matrix of their
 # free weights, which may be singular, has fewer errors.
 _DOUBLE = 512
 # Free sets are tried when the steps have taken about as long as their factorisations, which is m**3 / (10 q) steps
-# among q rows, of which m are free; at least so many, which take a millisecond as the calls do, and after a failure
+# among q rows, of which m are free; at least this many, which take a millisecond as the calls do, and after a failure
 # this much later.
 _FACTOR_STEPS, _FEWEST, _LATER = 10, 4000, 4
-# Where free sets fail, an interior point method on so many active rows takes less time than the steps that follow.
+# Where free sets fail, an interior point method on this many active rows takes less time than the steps that follow.
 _INTERIOR = 450
 
 

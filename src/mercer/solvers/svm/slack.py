@@ -16,7 +16,7 @@ _PRICES = (1e2, 1e6)
 _MOST_C = 1e30
 # The most steps for each row: the bounds hold wherever the solver is stopped.
 _STEPS = 200
-# The part of the upper bound that is tried as lower bound; then so many times what is in the middle of the two.
+# The part of the upper bound that is tried as lower bound; then this many times what is in the middle of the two.
 _NEARLY = 0.999
 _HALVINGS = 3
 

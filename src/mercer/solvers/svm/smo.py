@@ -80,7 +80,7 @@ _FLOAT32_PART = 0.9
 _ATTEMPTS = 4
 # In float64 it is tried again where the last time has lessened the violation to this part.
 _LESS = 0.5
-# Where the gap is asked for, a round aims at this part of the violation that would do if the two were in proportion.
+# If the gap must be small, a round aims at this part of the violation that would do if the two were in proportion.
 _GAP_PART = 0.5
 # Steps for each row where rounding may be larger than the tolerance.
 _BEYOND = 200

@@ -35,7 +35,7 @@ def squared_spans(
 ) -> Vector:
     """Return ``S_p^2`` of all rows, (n,): 0 for rows without a weight.
 
-    Infinite where the others say nothing of the offset: of the only free row, and of every row if none is free.
+    Infinite where the others do not determine the offset: of the only free row, and of every row if none is free.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def squared_spans(
 
 
 def _inverse(K: Matrix, offset: bool) -> Matrix:
-    """The inverse of H; rows that are equal are told apart by a little jitter."""
+    """The inverse of H; a little jitter separates rows that are equal."""
     n = len(K)
     H = np.zeros((n + int(offset),) * 2)
     H[:n, :n] = K

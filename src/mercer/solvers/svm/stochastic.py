@@ -117,7 +117,7 @@ class StochasticDescent:
               \quad \theta \leftarrow \theta + v_i u \, y_i \phi(x_i)
 
     The answer is the mean of the :math:`w^{(t)}`, or the last of them. With the shift
-    s = 0 this is Pegasos, whose first steps are longer by far than any w of use. With
+    s = 0 this is Pegasos, whose first steps are far longer than any useful w. With
     :math:`s = \max_i v_i k(x_i, x_i) / \alpha` (times the ``step_bound`` of the loss) no step overshoots.
 
     The mean :math:`u_i` of the slopes that were met at row i is a slope between them, which the conjugate of the loss

@@ -22,9 +22,9 @@ from mercer.loops.losses import GIVEN
 from mercer.loops.sparse_rows import SparseRows
 from mercer.losses import Loss
 
-# Steps between two looks at whether somebody wants the work to end; for kernels, also the rows evaluated at once.
+# Steps between two checks for an interruption; for kernels, also the rows evaluated at once.
 _CHUNK = 512
-# The fewest rows, where the memory budget has no room for so many.
+# The fewest rows, where the memory budget has no room for that many.
 _LEAST = 16
 _FEATURE_CHUNK = 8192
 
@@ -212,7 +212,7 @@ class FeatureRows(StochasticRows):
 class KernelRows(StochasticRows):
     """The first ``n`` rows of a symmetric Gram matrix (p, p) plus a constant; the expansion may use the others, too.
 
-    The matrix is held while steps are taken if it fits half of the memory budget; if not, its rows are evaluated
+    The matrix is stored while steps are taken if it fits half of the memory budget; if not, its rows are evaluated
     again, block by block, in every pass.
     """
 
@@ -273,7 +273,7 @@ class KernelRows(StochasticRows):
 
     def evaluate(self, coefficients: Vector) -> tuple[Vector, Vector]:
         if self.whole and self.stored.dtype == np.float64:
-            # On one thread, so that the bits do not hang on their number.
+            # On one thread, so that the bits do not depend on the number of threads.
             with threads.one_blas_thread():
                 values = coefficients @ self.stored
             values += self.constant * coefficients.sum(axis=1)[:, None]

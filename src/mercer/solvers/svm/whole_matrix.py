@@ -24,9 +24,9 @@ ROUND = 4
 _SPAN = 2048
 # The most free rows for a Newton step: its cost grows with their cube.
 _NEWTON_ROWS = 512
-# Steps for each row after which pairs of weights are said to crawl.
+# Steps for each row after which pairs of weights count as too slow.
 CRAWL = 100
-# After the interior point method the violation has so many steps for each row to fall to this part of its least.
+# After the interior point method the violation has this many steps for each row to fall to this part of its least.
 _LAST, _LESS = 1000, 0.9
 # In all it has this many times as many: where rounding is above the tolerance, the violation may fall without end.
 _LAST_IN_ALL = 4
@@ -39,7 +39,7 @@ def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None
     point method (in float64; in float32 the point is left to a solve in float64). Next to rounding the violation goes
     up and down from round to round: where rounding ends the solve, the point of least violation is the answer. Columns
     of very different scales can make pairs crawl without end next to rounding, each round with a gain of the objective:
-    after the interior point method, only steps that lessen the violation go on, and these not without end.
+    after the interior point method, only steps that lessen the violation go on, and only for a limited time.
     """
     on_square(square_of(K, point), point, tol, max_iter)
 
@@ -63,7 +63,7 @@ def on_square(square: Array, point: Iterate, tol: float, max_iter: int, n_jobs: 
     # With two sums gradients are large beside their differences: the rounding is that of all weights.
     begin = point.beta if point.groups is None else None
     while point.violation() > tol and point.steps < max_iter:
-        # In float64 it is for the stall to say when that is no use: next to rounding, more steps may yet do it.
+        # In float64 the stall decides when to stop: next to rounding, more steps may still reach the tolerance.
         if K.dtype == np.float32 and not resolves(K.dtype, diagonal, point, tol, begin):
             return
         portion = min(ROUND * len(K), max_iter - point.steps)
