@@ -617,3 +617,20 @@ def test_a_parameter_may_have_the_name_of_the_number() -> None:
         search = kind(pipeline, {"candidate": ["passthrough", MinMaxScaler()]}, cv=2, **options).fit(X, y)
         assert len(search.cv_results_["param_candidate"]) == 2
         assert search.sharing_ == "nothing: a parameter has the name 'candidate', by which the search numbers them"
+
+
+@pytest.mark.parametrize("number", [1, 4, 9])
+@pytest.mark.parametrize("error_score", [np.nan, "raise"])
+def test_an_error_of_a_progress_hook_ends_the_search(number, error_score):
+    steps = []
+
+    def hook(*step):
+        steps.append(step)
+        if len(steps) >= number:
+            raise LookupError("closed by the user")
+
+    X = np.random.default_rng(0).normal(size=(90, 4))
+    y = X[:, 0] > 0
+    search = GridSearchCV(SVC(), {"C": [0.1, 1.0], "gamma": [0.1, 1.0]}, error_score=error_score)
+    with mercer.on_progress(hook), pytest.raises(LookupError, match="closed by the user"):
+        search.fit(X, y)

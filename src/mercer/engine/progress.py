@@ -12,6 +12,17 @@ Hook = Callable[[str, int, int | None], None]
 Watcher = Callable[["Progress"], None]
 
 _watchers: list[Watcher] = []
+# An attribute of errors.
+_RAISED_BY_HOOK = "_mercer_raised_by_hook"
+
+
+def is_raised_by_hook(error: BaseException) -> bool:
+    """Whether a function that follows the progress raised the error: it ends all work, not only the current part.
+
+    >>> is_raised_by_hook(ValueError("of the work itself"))
+    False
+    """
+    return hasattr(error, _RAISED_BY_HOOK)
 
 
 @contextmanager
@@ -73,7 +84,11 @@ class Progress:
             self.done += steps
             self.note = note
             for watcher in tuple(_watchers):
-                watcher(self)
+                try:
+                    watcher(self)
+                except Exception as error:
+                    setattr(error, _RAISED_BY_HOOK, True)
+                    raise
             now = time.monotonic()
             if self._verbose and now - self._start > 2.0 and now - self._last_report > 0.5:
                 self._last_report = now

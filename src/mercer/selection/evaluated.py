@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from mercer._errors import MercerWarning
 from mercer._types import Vector
 from mercer.engine import threads
+from mercer.engine.progress import is_raised_by_hook
 from mercer.loops.compilation import working_time
 from mercer.selection.candidates import groups_of
 from mercer.selection.fold_rows import Fold, SearchData, take_rows
@@ -180,6 +181,8 @@ class Evaluator:
         try:
             return held.fit(np.asarray(fold.train)[:, None])
         except Exception as reason:  # What a fit raises is reported for the candidate that it belongs to.
+            if self.fits.ended_by is not None:
+                raise
             return reason
 
     def _score(self, held: HeldOut | Exception, fold: Fold) -> _Scored:
@@ -192,6 +195,8 @@ class Evaluator:
             options = self.data.score_options(fold)
             score = float(self.scorer(held, rows) if y is None else self.scorer(held, rows, y, **options))
         except Exception as reason:  # As above: a prediction may fail, too.
+            if is_raised_by_hook(reason):
+                raise
             return _Scored(error=f"{type(reason).__name__}: {reason}")
         if np.isnan(score):
             return _Scored(
@@ -200,6 +205,8 @@ class Evaluator:
         try:
             bound = self.bound(held.fitted_, held.rows_, fold, y)
         except Exception as reason:  # The score is right without it, and the search says why there is none.
+            if is_raised_by_hook(reason):
+                raise
             bound = Bound(why=f"its computation failed: {type(reason).__name__}: {reason}")
         return _Scored(score, bound, working_time() - begin)
 

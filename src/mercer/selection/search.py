@@ -98,7 +98,11 @@ class _SharingSearch:
         try:
             with interrupts_raise():
                 inner = self._score_all(fits, candidates, splits, data, params)
+            if fits.ended_by is not None:
+                raise fits.ended_by
         except Exception as error:
+            if fits.ended_by is not None and error is not fits.ended_by:
+                raise fits.ended_by from None
             if fits.errors:
                 error.add_note(failures(_texts(fits), candidates))
             raise

@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 from mercer._errors import DataError
 from mercer._types import Positions
 from mercer.engine import memory, settings, threads
-from mercer.engine.progress import Progress
+from mercer.engine.progress import Progress, is_raised_by_hook
 from mercer.estimators.shared.weights import kernel_of_fit
 from mercer.gram.hold import capacity
 from mercer.kernels import Kernel
@@ -94,6 +94,8 @@ class SharedFits:
         """Time of each candidate on each fold; of those that were fitted together, an equal share."""
         self.errors: dict[int, Exception] = {}
         """The last error of each candidate that failed."""
+        self.ended_by: Exception | None = None
+        """What ended the search as a whole: an error that no candidate raised, such as that of a progress hook."""
         self.score_seconds: dict[tuple[int, int], float] = {}
         """Time of the predictions that were made with the fits."""
 
@@ -123,9 +125,15 @@ class SharedFits:
         Exception
             What the fit raised.
         """
+        if self.ended_by is not None:
+            raise self.ended_by
         folds = self._numbers[_name(positions)]
         if not any((candidate, fold) in self._ready for fold in folds):
-            self._make_more()
+            try:
+                self._make_more()
+            except Exception as error:
+                self.ended_by = error
+                raise
         made = self._ready.pop(next((candidate, fold) for fold in folds if (candidate, fold) in self._ready))
         if isinstance(made, Exception):
             self.errors[candidate] = made
@@ -195,8 +203,10 @@ class SharedFits:
     def _evaluate(matrices: FoldMatrices, kernel: Kernel, most: float) -> None:
         try:
             matrices.matrix(kernel, most)
-        except Exception:  # Each candidate meets it again in its own fit, which reports it.
+        except Exception as error:  # Each candidate meets it again in its own fit, which reports it.
             matrices.close()
+            if is_raised_by_hook(error):
+                raise
 
     def _solve(self, group: Group, kernel: Kernel | None, folds: Sequence[Fold]) -> None:
         """Solve along alpha for some folds with the same matrices, on all threads."""
@@ -245,6 +255,8 @@ class SharedFits:
             made = list(self._fit_together(group, fold))
         except Exception as error:
             memory.release_arrays(error)
+            if is_raised_by_hook(error):
+                raise
             made = [error] * len(group.numbers)
         seconds = (working_time() - begin) / len(group.numbers)
         with ExitStack() as stack:
@@ -315,6 +327,8 @@ class SharedFits:
                 made = self._fit_with_room(group, position, fold)
             except Exception as reason:
                 memory.release_arrays(reason)
+                if is_raised_by_hook(reason):
+                    raise
                 made = reason
             self.seconds[number, fold.number] = working_time() - begin
             with ExitStack() as stack:
