@@ -20,6 +20,7 @@ def place(row: int) -> str:
     ("texts", "notation", "numbers"),
     [
         (["$5", "$1,100", "-$3.50"], Notation(".", "$"), [5, 1100, -3.5]),
+        (["$-5", "$ -1,100", "-$3.50", "$2"], Notation(".", "$"), [-5, -1100, -3.5, 2]),
         (["1,100", "12", "1,234,567.5"], Notation(".", ""), [1100, 12, 1234567.5]),
         (["12 %", "5%", ".5 %"], Notation(".", "%"), [12, 5, 0.5]),
         (["1.100,5", "2,25"], Notation(",", ""), [1100.5, 2.25]),
@@ -35,7 +36,7 @@ def test_a_column_has_one_notation(texts: list[str], notation: Notation, numbers
     assert [notation.read(text) for text in texts] == numbers
 
 
-@pytest.mark.parametrize("texts", [["5", "many"], ["1,10,0", "2,20,0"], ["2026-01-31"], ["Ulm"], []])
+@pytest.mark.parametrize("texts", [["5", "many"], ["1,10,0", "2,20,0"], ["2026-01-31"], ["Ulm"], ["-$-5"], []])
 def test_other_texts_have_none(texts: list[str]) -> None:
     assert notation_of(texts) is None
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -114,8 +116,12 @@ def test_a_damaged_line_is_named(log):
     log.write_bytes(json.dumps(later).encode() + b"\n")
     with pytest.raises(DataError, match=r"version 99 of its format.*upgrade"):
         search(log)
+    # Without a look at it, the zeros of a device would be read until memory is full.
+    for path in (log.parent, Path(os.devnull)):
+        with pytest.raises(DataError, match="is not a file, but a folder, a pipe or a device"):
+            search(path)
     with pytest.raises(DataError, match="cannot be read and written"):
-        search(log.parent)
+        search(log.parent / "missing" / "log")
 
 
 def test_digests_tell_rows_of_every_kind_apart():

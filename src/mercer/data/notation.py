@@ -17,7 +17,10 @@ from mercer.data.words import shown
 
 _SIGNS = "%$€£¥"
 # Spaces of several widths are marks between thousands.
-_ENTRY = re.compile(rf"(?P<minus>[-+]?)\s*(?P<before>[{_SIGNS}]?)\s*(?P<body>\d.*?|[.,]\d+)\s*(?P<after>[{_SIGNS}]?)")
+# The minus of money stands before its sign or after it: -$5, $-5.
+_ENTRY = re.compile(
+    rf"(?P<minus>[-+]?)\s*(?P<before>[{_SIGNS}]?)\s*(?P<inner>[-+]?)\s*(?P<body>\d.*?|[.,]\d+)\s*(?P<after>[{_SIGNS}]?)"
+)
 _SPACES = r"' \u00a0\u202f’"
 
 
@@ -59,16 +62,18 @@ class Notation:
 
         >>> Notation(".", "$").read("-$1,100.5"), Notation(",", "").read("1.100,5"), Notation(".", "$").read("5 €")
         (-1100.5, 1100.5, None)
+        >>> Notation(".", "$").read("$-0.50"), Notation(".", "$").read("-$-5")
+        (-0.5, None)
         """
         match = _ENTRY.fullmatch(text.strip())
-        if match is None or (match["before"] and match["after"]):
+        if match is None or (match["before"] and match["after"]) or (match["minus"] and match["inner"]):
             return None
         if (match["before"] or match["after"]) not in ("", self.sign):
             return None
         if not _BODIES[self.decimal].fullmatch(match["body"]):
             return None
         digits = re.sub(rf"[^\d\{self.decimal}]", "", match["body"]).replace(self.decimal, ".")
-        return float(f"{match['minus']}{digits}")
+        return float(f"{match['minus']}{match['inner']}{digits}")
 
 
 def notation_of(texts: Sequence[str]) -> Notation | None:

@@ -27,7 +27,8 @@ NO_VALUE = "(missing)"
 _TREE = re.compile(r"\s*\(.*\)\s*", re.DOTALL)
 # Quantities that were read as text: as categories they would say nothing about values in between.
 _NO_CATEGORIES = {
-    r"[-+]?[$€£¥]?\s*(\d{1,3}([,.' ]\d{3})+([.,]\d+)?|\d+([.,]\d+)?|[.,]\d+)\s*[%$€£¥]?": "numbers in another notation",
+    r"([-+]?[$€£¥]?|[$€£¥]\s*[-+])\s*("
+    r"\d{1,3}([,.' ]\d{3})+([.,]\d+)?|\d+([.,]\d+)?|[.,]\d+)\s*[%$€£¥]?": "numbers in another notation",
     r"\d{4}-\d\d?-\d\d?([T ].*)?|\d\d?[./]\d\d?[./]\d{4}( .*)?": "dates",
 }
 _NOTATION = {

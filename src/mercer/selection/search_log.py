@@ -178,6 +178,8 @@ class SearchLog:
             If it is the log of another search; the message names what differs.
         """
         log = cls(Path(path))
+        if log.path.exists() and not log.path.is_file():
+            raise DataError(f"the log {path} is not a file, but a folder, a pipe or a device; name a file.")
         try:
             log.load_lines(own)
         except OSError as error:
