@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import DataError
-from mercer.data.schema import in_another_notation
+from mercer.data.schema import DATE, in_another_notation
 from mercer.data.table import LARGEST, MISSING, is_number, row_place
 from mercer.data.words import check_task, listing, shown
 
@@ -85,6 +85,11 @@ def read_target(
         raise DataError(
             f"the target {name!r} holds numbers in another notation such as {shown(array[0])} in {locate(0)}; read "
             "them with --parse-numbers, or write numbers with digits and a decimal point alone, as in 1234.5."
+        )
+    if quantities and array.dtype.kind == "U" and all(DATE.fullmatch(text) for text in different.tolist()):
+        raise DataError(
+            f"the target {name!r} holds dates such as {shown(array[0])} in {locate(0)}, which are not predicted; write "
+            "them as numbers, such as the days since the first date."
         )
     if kind == "regression" and array.dtype.kind == "U":
         row = next((i for i, text in enumerate(array) if not is_number(text)), 0)
