@@ -70,7 +70,11 @@ def test_what_the_user_asks_for_is_taken():
         (["1", "x", "2"], None, "'y' holds text in 1 of 3 rows and numbers in the others; the first is 'x' in line 2"),
         (["1,100.5", "2,200", "13,000"], None, "numbers in another notation such as '1,100.5' in line 1.*as in 1234.5"),
         (["5%", "10%"] * 9, "regression", "numbers in another notation such as '5%'"),
-        ([f"2026-01-{day:02d}" for day in range(1, 29)], None, "holds dates such as '2026-01-01' in line 1.*as numbers"),
+        (
+            [f"2026-01-{day:02d}" for day in range(1, 29)],
+            None,
+            "holds dates such as '2026-01-01' in line 1.*as numbers",
+        ),
         (["x", "y", "2"], "regression", "needs a numeric target.*'x' in line 1.*--task classification"),
         ([0.5, 1.5, 2.0], "classification", "fractions.*--task regression"),
     ],
