@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import mercer
 from mercer import GaussianProcessRegressor, TabularRegressor
 from mercer._errors import DataError, MercerError, MercerWarning, ParameterError
+from mercer.estimators.tabular.left_out import error_quantiles, student_quantiles
 
 RNG = np.random.default_rng(0)
 N = 120
@@ -509,6 +510,35 @@ def test_a_gap_that_is_new_is_averaged_over() -> None:
     whole = model.predict(frame[100:])
     mixed = pd.concat([frame[100:120], new[20:]])
     np.testing.assert_allclose(model.predict(mixed)[:20], whole[:20], atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["category", "text"])
+def test_intervals_of_new_categories_are_as_wide_as_their_deviation(kind: str) -> None:
+    """With hardly any noise, errors of training rows are far smaller than their deviations."""
+    i = np.arange(60)
+    frame = pd.DataFrame({"c": np.array(["A", "B", "C"])[i % 3], "b": i.astype(float)})
+    model = TabularRegressor(kinds={"c": kind}).fit(frame, i + i % 3 * 50 + 0.5)
+    rows = pd.DataFrame({"c": ["Z", "A", None, "B"], "b": 30.0})
+    new, seen = [0, 2], [1, 3]
+    mean, std = model.predict(rows, return_std=True)
+    found = model.interval(rows, 0.9)
+    # The values of all three categories.
+    assert (found.lower[new] < 30.5).all() and (found.upper[new] > 130.5).all()
+    np.testing.assert_allclose(found.upper[new] - mean[new], student_quantiles(60, np.array(0.95)) * std[new])
+    # Rows of categories in training keep the quantiles of errors left out, also among others.
+    errors = error_quantiles(model.residual_quantiles_, np.array([0.05, 0.95]))
+    expected = mean[seen, None] + std[seen, None] * errors
+    np.testing.assert_array_equal(np.c_[found.lower, found.upper][seen], expected)
+    assert (found.upper[seen] - found.lower[seen] < 0.01).all()
+
+
+def test_a_new_category_among_rare_ones_is_taken_for_one_of_them() -> None:
+    i = np.arange(60)
+    frame = pd.DataFrame({"c": np.array(["A", "B", "C"])[i % 3].astype(object), "b": i.astype(float)})
+    frame.loc[[7, 20], "c"] = ["rare", "seldom"]
+    model = TabularRegressor().fit(frame, i + i % 3 * 50 + 0.5)
+    new, rare = (model.predict_quantiles(pd.DataFrame({"c": [name], "b": [7.0]})) for name in ("Z", "rare"))
+    np.testing.assert_array_equal(new, rare)
 
 
 def test_intervals_are_quantiles() -> None:

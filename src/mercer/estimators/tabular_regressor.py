@@ -25,7 +25,7 @@ from mercer.estimators.shared.intervals import Intervals, check_coverage
 from mercer.estimators.shared.targets import check_numbers, warn_of_constant
 from mercer.estimators.tabular.base import COMMAND_LINE, TabularModel
 from mercer.estimators.tabular.left_out import MOST_ROWS, LeftOutRows, error_quantiles, student_quantiles
-from mercer.estimators.tabular.new_gaps import FEW_DRAWS, NewGaps
+from mercer.estimators.tabular.new_gaps import FEW_DRAWS, NewGaps, have_new_categories
 from mercer.kernels import Kernel
 
 # A known variance for each row, so that nearly equal rows do not make the covariance singular.
@@ -344,7 +344,9 @@ class TabularRegressor(RegressorMixin, TabularModel):
         The errors are those of training rows, each left out in turn, so that an interval has the coverage that it had
         in training, also where the noise is not Gaussian. Beyond the largest error the tails are those of Student's
         distribution with n - 1 degrees of freedom for n rows: Gaussian for many rows, and wide for a few, which say
-        little of the noise. So are the quantiles of rows with a gap in a column that had none in training.
+        little of the noise. So are the quantiles of rows with a gap in a column that had none in training, and of rows
+        with a category that was not in training. Categories of a single training row are encoded as one, and where a
+        column has such categories, a new one is taken for one of them.
 
         Parameters
         ----------
@@ -368,9 +370,11 @@ class TabularRegressor(RegressorMixin, TabularModel):
         features, gaps = self._encoded(X)
         mean, std = self._with_deviations(features, gaps)
         errors = np.tile(error_quantiles(self.residual_quantiles_, wanted), (len(mean), 1))
+        # The errors of training rows do not show what a new category or a new gap costs.
+        new = have_new_categories(features, self._training_features, len(self.encoder_.sources_))
         if gaps is not None:
-            # The errors of training rows do not show what such a gap costs.
-            errors[gaps.rows] = student_quantiles(len(self.residual_quantiles_), wanted)
+            new[gaps.rows] = True
+        errors[new] = student_quantiles(len(self.residual_quantiles_), wanted)
         return np.asarray(mean[:, None] + std[:, None] * errors)
 
     def interval(self, X: RowsLike, coverage: float = 0.9) -> Intervals:

@@ -1,4 +1,4 @@
-"""Rows with a gap in a column that had none in training: averages over what the entry may be."""
+"""Rows unlike those of training: averages over what may be in a new gap, and which rows have a new category."""
 
 from __future__ import annotations
 
@@ -98,6 +98,35 @@ class NewGaps:
         for place in np.flatnonzero(self.missing.any(axis=0)):
             columns[place] = np.where(missing[:, place], self.known.columns[place][donors], columns[place])
         return MixedRows(columns)
+
+
+def have_new_categories(features: Any, known: Any, count: int) -> NDArray[np.bool_]:
+    """Return which encoded rows have a feature that is 0 in every training row.
+
+    Nothing was learnt about such a feature. It is the indicator of a category or weekday that is not in training, or of
+    a missing category.
+
+    Parameters
+    ----------
+    features : ndarray or MixedRows of shape (m, p)
+    known : ndarray or MixedRows of shape (n, p)
+        Features of the training rows.
+    count : int
+        Features that are numbers; these come before those that are text.
+
+    Returns
+    -------
+    ndarray of bool of shape (m,)
+
+    Examples
+    --------
+    >>> known = np.array([[0.3, 1.0, 0.0], [-0.3, 1.0, 0.0]])
+    >>> have_new_categories(np.array([[0.5, 1.0, 0.0], [0.5, 0.0, 1.0]]), known, 3).tolist()
+    [False, True]
+    """
+    places = np.arange(count)
+    new = ~_of_columns(known, places).any(axis=0)
+    return np.asarray(_of_columns(features, places)[:, new].any(axis=1))
 
 
 def _of_columns(rows: Any, places: Positions) -> Array:
