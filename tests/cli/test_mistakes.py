@@ -11,6 +11,7 @@ import pytest
 
 import mercer
 from cli_output import messages, refusal
+from mercer.cli import app as app_module
 from mercer.cli import fit as fit_module
 from mercer.cli import main
 from mercer.cli import predict as predict_module
@@ -139,6 +140,17 @@ def test_output_is_checked_before_the_data_are_read(capsys, monkeypatch):
 
     monkeypatch.setattr(fit_module, "read_table", refuse)
     fails(capsys, ["fit", "sample:iris", "--out", "no/m.mercer"], "no/m.mercer")
+
+
+@pytest.mark.parametrize("option", ["--out", "--report"])
+def test_only_predict_writes_to_standard_output(capsys, tmp_path, monkeypatch, model_file, option):
+    monkeypatch.setattr(app_module, "_work", None)
+    message = f"{option} - stands for standard output, to which only mercer predict writes; give the name of a file."
+    fails(capsys, ["fit", table(GOOD), "-t", "y", option, "-"], message)
+    if option == "--out":
+        fails(capsys, ["tune", "data.csv", "-t", "y", "-o", "-"], message)
+        fails(capsys, ["report", model_file, "-o", "-"], message)
+    assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,67 @@ def test_kept_columns_named_as_predictions_stay(capsys: Any, models: Path) -> No
     np.testing.assert_allclose(found["predictions"], new, rtol=1e-12)
 
 
+@pytest.mark.parametrize("order", [("may.csv", "priced.csv"), ("priced.csv", "may.csv")])
+def test_predictions_of_several_files_share_one_column(capsys: Any, models: Path, order: tuple[str, str]) -> None:
+    """Also where only one of the files has a kept column with the name of the predictions."""
+    own = {"price": 1.5, "predicted price": 2.5, "file": "a"}
+    pd.read_csv("june.csv").assign(**own).to_csv("priced.csv", index=False)
+    arguments = [models / "ridge.mercer", *order]
+    expected = predicted(capsys, *arguments)
+    frame = predicted(capsys, *arguments, "--keep", "all")
+    assert frame.columns.tolist() == ["file_", "id", "size", "town", *own, "predicted price_"]
+    np.testing.assert_array_equal(frame["file_"], expected["file"])
+    np.testing.assert_array_equal(frame["predicted price_"], expected["price"])
+    is_priced = frame["file_"] == "priced.csv"
+    for name, value in own.items():
+        assert (frame.loc[is_priced, name] == value).all() and frame.loc[~is_priced, name].isna().all()
+    code, out, _ = run(capsys, "predict", *arguments, "--keep", "all", "--json")
+    assert code == 0 and json.loads(out)["predictions"] == expected["price"].tolist()
+
+
+def test_kept_columns_go_through_unchanged_where_a_file_lacks_them(capsys: Any, models: Path) -> None:
+    number = 2**53 + 1
+    day = pd.Timestamp("2026-05-01")
+    own = {"number": number, "small": np.int8(-3), "is_new": True, "day": day, "share": 1.0, "code": "007"}
+    may, june = pd.read_csv("may.csv"), pd.read_csv("june.csv")
+    may.assign(**own).to_parquet("may.parquet")
+    june.to_parquet("june.parquet")
+    arguments = [models / "ridge.mercer", "june.parquet", "may.parquet", "--keep", "all"]
+    for out in ("out.csv", "out.parquet"):
+        assert run(capsys, "predict", *arguments, "-o", out)[0] == 0
+    texts = pd.read_csv("out.csv", dtype=str, keep_default_na=False)[list(own)]
+    assert texts.iloc[:20].eq("").all(axis=None)
+    assert (texts.iloc[20:] == [str(number), "-3", "True", "2026-05-01", "1.0", "007"]).all(axis=None)
+    frame = pd.read_parquet("out.parquet")[list(own)]
+    assert frame.iloc[:20].isna().all(axis=None) and (frame.iloc[20:] == list(own.values())).all(axis=None)
+    assert [str(dtype) for dtype in frame.dtypes[:3]] == ["Int64", "Int8", "boolean"]
+    code, text, _ = run(capsys, "predict", *arguments, "--json")
+    result = json.loads(text)
+    assert code == 0 and result["number"] == [None] * 20 + [number] * 40
+    assert result["is_new"] == [None] * 20 + [True] * 40
+    assert result["day"] == [None] * 20 + ["2026-05-01T00:00:00"] * 40
+
+
+def test_integers_stay_integers_where_another_file_has_gaps(capsys: Any, models: Path) -> None:
+    number = 2**53 + 1
+    may, june = pd.read_csv("may.csv"), pd.read_csv("june.csv")
+    may.assign(number=number, half=1).to_csv("may.csv", index=False)
+    june.assign(number=[5.0, np.nan] * 10, half=[0.5, np.inf] * 10).to_csv("june.csv", index=False)
+    assert (
+        run(capsys, "predict", models / "ridge.mercer", "may.csv", "june.csv", "--keep", "all", "-o", "p.csv")[0] == 0
+    )
+    frame = pd.read_csv("p.csv", dtype=str, keep_default_na=False)
+    assert frame["number"].tolist() == [str(number)] * 40 + ["5", ""] * 10
+    assert frame["half"].tolist() == ["1.0"] * 40 + ["0.5", "inf"] * 10
+
+
+@pytest.mark.parametrize("out", [[], ["-o", "-"]])
+def test_quiet_prints_the_predictions_alone(capsys: Any, models: Path, out: list[str]) -> None:
+    _, expected, _ = run(capsys, "predict", models / "ridge.mercer", "may.csv")
+    assert run(capsys, "predict", models / "ridge.mercer", "may.csv", "-q", *out) == (0, expected, "")
+    assert len(expected.splitlines()) == 41
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are text there")
 def test_files_whose_names_are_not_utf8(capsys: Any, models: Path) -> None:
     name = os.fsdecode(b"may\xff.csv")

@@ -54,6 +54,9 @@ Jobs = Annotated[
     int | None, typer.Option("--n-jobs", metavar="N", help="Worker threads; all cores by default.", show_default=False)
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+QuietPredict = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print errors only, and without --out the predictions.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; after a failure with error and exit_code.")]
 
 
@@ -294,7 +297,7 @@ def predict_options(
     axes: Axes = None,
     memory: Memory = None,
     n_jobs: Jobs = None,
-    quiet: Quiet = False,
+    quiet: QuietPredict = False,
     json: Json = False,
 ) -> UseOptions:
     """Return the options of ``mercer predict`` that do not say what is predicted."""

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from mercer._errors import DataError
+from mercer._errors import DataError, ParameterError
+from mercer.cli.options import STANDARD
 from mercer.engine.drafts import written_in_one_stroke
 
 
@@ -17,9 +18,15 @@ def check_output(path: Path, inputs: Iterable[str | Path] = (), option: str = "-
 
     Raises
     ------
+    ParameterError
+        If it is ``-``.
     DataError
         If its directory does not exist or may not be written to, or if it is a directory, a device or an input.
     """
+    if str(path) == STANDARD:
+        raise ParameterError(
+            f"{option} - stands for standard output, to which only mercer predict writes; give the name of a file."
+        )
     directory = path.parent
     if not directory.is_dir():
         raise DataError(

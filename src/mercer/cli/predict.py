@@ -51,11 +51,7 @@ def predict(options: UseOptions) -> None:
             printer.object(_result(options, model, rows))
             _say_written(printer, options, model, rows)
             return
-        frames, words = [], ""
-        for part in parts:
-            frame, words = part.whole(model, printer)
-            frames.append(frame)
-    frame = frames[0] if len(frames) == 1 else optional("pandas", "writing predictions").concat(frames)
+        frame, words = _whole(parts, model, printer)
     if words:
         printer.begin(f"Intervals: {words}.")
     if options.out is not None:
@@ -63,7 +59,7 @@ def predict(options: UseOptions) -> None:
     printer.object(_result(options, model, len(frame), frame))
     if options.out is not None:
         _say_written(printer, options, model, len(frame))
-    elif not options.json and not options.quiet:
+    elif not options.json:
         text = frame.to_csv(index=False)
         # Another program gets the labels unchanged.
         sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
@@ -78,8 +74,8 @@ class _Part:
         self.options = replace(options, data=path, others=[])
         self.is_one_of_several = len(options.files) > 1
 
-    def whole(self, model: TableModel, printer: Printer) -> tuple[Any, str]:
-        """Predictions for all rows of a table, as a data frame; and how intervals were computed."""
+    def whole(self, model: TableModel, printer: Printer) -> tuple[Any, dict[str, np.ndarray], str]:
+        """Return the kept columns of a table, the predictions for all rows, and how intervals were computed."""
         options = self.options
         written = written_rows(options, model)
         source = NAME if self.name == NAME else written.source
@@ -93,7 +89,7 @@ class _Part:
         with printer.progress("predict"):
             predicted: np.ndarray = model.predict(columns, source=source, locate=table.locate)
             more, words = answers(columns, model, options, source, table.locate)
-        return self._frame(written.columns[kept] if kept else None, predicted, more, model), words
+        return written.columns[kept] if kept else None, {model.target: predicted} | more, words
 
     def in_blocks(self, model: TableModel) -> Iterator[Any]:
         """The same, block by block."""
@@ -102,22 +98,52 @@ class _Part:
             kept = kept_columns(options.keep, list(whole.columns), options.data)
             predicted = model.predict(X, source=options.data)
             more, _ = answers(X, model, options, options.data, row_place)
-            yield self._frame(whole[kept] if kept else None, predicted, more, model)
+            files = np.full(len(predicted), self.name, dtype=object) if self.is_one_of_several else None
+            yield _frame(files, whole[kept] if kept else None, {model.target: predicted} | more)
 
-    def _frame(self, kept: Any, predicted: np.ndarray, more: dict[str, np.ndarray], model: TableModel) -> Any:
-        """One data frame: the file, the kept columns, the predictions, and further columns."""
-        names = set() if kept is None else set(kept.columns)
-        answers_by_name = {model.target: predicted} | more
-        columns: dict[str, Any] = {}
-        if self.is_one_of_several:
-            file = _unlike(_FILE, {*names, *answers_by_name})
-            columns[file] = np.full(len(predicted), self.name, dtype=object)
-        if kept is not None:
-            columns |= {name: kept[name].to_numpy() for name in kept.columns}
-        for name, values in answers_by_name.items():
-            # A table that is itself a result, with all of its columns kept, also has the prefixed name.
-            columns[_unlike(f"predicted {name}", names) if name in names else name] = values
-        return optional("pandas", "writing predictions").DataFrame(columns)
+
+def _whole(parts: list[_Part], model: TableModel, printer: Printer) -> tuple[Any, str]:
+    """Return the predictions for the rows of all files as one data frame, and how intervals were computed."""
+    kept, predicted, words = [], [], ""
+    for part in parts:
+        columns, its_answers, words = part.whole(model, printer)
+        kept.append(columns)
+        predicted.append(its_answers)
+    answers_by_name = {name: np.concatenate([its[name] for its in predicted]) for name in predicted[0]}
+    names = np.array([part.name for part in parts], dtype=object)
+    files = names.repeat([len(its[model.target]) for its in predicted]) if len(parts) > 1 else None
+    return _frame(files, None if kept[0] is None else _rows_of_all(kept), answers_by_name), words
+
+
+def _rows_of_all(frames: list[Any]) -> Any:
+    """Return the rows of all data frames; integers stay integers where another file lacks the column or has gaps."""
+    kinds = {
+        name: {frame[name].dtype.kind if name in frame else "" for frame in frames}
+        for name in dict.fromkeys(name for frame in frames for name in frame)
+    }
+    # Without these types, missing entries would turn integers into floats, which lose digits beyond 2**53.
+    nullable = {
+        name
+        for name, its in kinds.items()
+        if len(its) > 1 and (its == {"b", ""} or (its & {"i", "u"} and its <= {"i", "u", "f", ""}))
+    }
+    return optional("pandas", "writing predictions").concat(
+        [frame.assign(**{name: frame[name].convert_dtypes() for name in nullable & set(frame)}) for frame in frames]
+    )
+
+
+def _frame(files: np.ndarray | None, kept: Any, answers_by_name: dict[str, np.ndarray]) -> Any:
+    """Return one data frame: the file, the kept columns, the predictions, and further columns."""
+    names = set() if kept is None else set(kept.columns)
+    columns: dict[str, Any] = {}
+    if files is not None:
+        columns[_unlike(_FILE, {*names, *answers_by_name})] = files
+    if kept is not None:
+        columns |= {name: kept[name].array for name in kept.columns}
+    for name, values in answers_by_name.items():
+        # A table that is itself a result, with all of its columns kept, also has the prefixed name.
+        columns[_unlike(f"predicted {name}", names) if name in names else name] = values
+    return optional("pandas", "writing predictions").DataFrame(columns)
 
 
 def _unlike(name: str, names: set[str]) -> str:
@@ -143,7 +169,7 @@ def _say_written(printer: Printer, options: UseOptions, model: TableModel, rows:
 
 def _result(options: UseOptions, model: TableModel, rows: int, frame: Any = None) -> dict[str, Any]:
     """The predictions as plain values; those that were written are only counted."""
-    lists = {} if frame is None or options.out is not None else {str(name): frame[name].tolist() for name in frame}
+    lists = {} if frame is None or options.out is not None else {str(name): _entries(frame[name]) for name in frame}
     prefixed = f"predicted {model.target}"
     # Kept columns of such names stand before the predictions.
     named = [name for name in lists if name == model.target or name.rstrip("_") == prefixed.rstrip("_")]
@@ -157,6 +183,12 @@ def _result(options: UseOptions, model: TableModel, rows: int, frame: Any = None
         "predictions": predicted,
         **lists,
     }
+
+
+def _entries(column: Any) -> list[Any]:
+    """Return the entries of a column as JSON has them: None for missing ones, text for dates."""
+    known = [entry.isoformat() if hasattr(entry, "isoformat") else entry for entry in column.tolist()]
+    return [None if is_missing else entry for entry, is_missing in zip(known, column.isna(), strict=True)]
 
 
 def writer_of(out: Path | None) -> Callable[[Any, Path], None]:
