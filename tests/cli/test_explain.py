@@ -141,9 +141,12 @@ def test_numbers_are_explained_in_their_unit(capsys: Any) -> None:
         (["--row", "-3"], "--row must be a whole number of at least 1"),
         (["--row", "1", "--top", "0"], "--top must be a whole number of at least 1"),
         (["--row", "1", "--by", "columns"], "--by must be parts or rows"),
-        (["--row", "1", "--class", "ham"], "the classes are"),
-        (["--row", "1", "--class", "spam,ham"], "or a pair such as mail,spam"),
-        (["--row", "1", "--class", "spam,spam"], "or a pair such as mail,spam"),
+        (
+            ["--row", "1", "--class", "ham"],
+            "--class ham: the classes are 'mail', 'spam'; name one of them, as in --class mail.",
+        ),
+        (["--row", "1", "--class", "mail,spam"], "--class mail,spam: the classes are 'mail', 'spam'; name one of them"),
+        (["--row", "1", "--class", "spam,spam"], "name one of them, as in --class mail"),
         (["--row", "1", "--out", "parts.txt"], "contributions are written as .csv"),
         (["--row", "1", "--out", "sms.csv"], "would be overwritten"),
         (["--row", "1", "--out", "missing/parts.csv"], "does not exist"),
@@ -154,6 +157,52 @@ def test_numbers_are_explained_in_their_unit(capsys: Any) -> None:
 def test_mistakes(capsys: Any, spam: str, arguments: list[str], words: str) -> None:
     code, out, err = run(capsys, "explain", spam, "sms.csv", *arguments)
     assert (code, out) == (2, "") and words in " ".join(messages(err))
+
+
+@pytest.mark.parametrize("label", ["setosa", "roses", "setosa,setosa", "setosa,roses"])
+def test_a_model_of_pairs_needs_a_pair(capsys: Any, iris: str, label: str) -> None:
+    code, _, err = run(capsys, "explain", iris, "sample:iris", "--row", 1, "--class", label)
+    message = " ".join(messages(err))
+    assert code == 2 and f"--class {label}: the classes are 'setosa', 'versicolor', 'virginica'" in message
+    assert "decides between pairs of classes, so name a pair such as --class setosa,versicolor." in message
+    assert explained(capsys, iris, "sample:iris", "--row", 1, "--class", "setosa,versicolor")["output"]
+
+
+def test_a_model_of_classes_needs_one(capsys: Any) -> None:
+    options = ["--model", "logistic", "--set", "C=1", "-q", "-o", "iris.mercer"]
+    assert run(capsys, "fit", "sample:iris", *options)[0] == 0
+    code, _, err = run(capsys, "explain", "iris.mercer", "sample:iris", "--row", 1, "--class", "setosa,virginica")
+    assert code == 2 and "name one of them, as in --class setosa." in " ".join(messages(err))
+    assert explained(capsys, "iris.mercer", "sample:iris", "--row", 1, "--class", "setosa")["output"] == "setosa"
+
+
+def test_ordered_classes_have_one_decision_value(capsys: Any) -> None:
+    x = np.arange(30)
+    pd.DataFrame({"size": x, "grade": 1 + x // 10}).to_csv("grades.csv", index=False)
+    assert run(capsys, "fit", "grades.csv", "-t", "grade", "--model", "ordinal", "-q")[0] == 0
+    code, _, err = run(capsys, "explain", "grades.mercer", "grades.csv", "--row", 1, "--class", "1")
+    assert code == 2 and "one decision value for all classes; leave out --class." in " ".join(messages(err))
+    assert explained(capsys, "grades.mercer", "grades.csv", "--row", 1)["output"] is None
+
+
+def test_messages_name_the_file_and_the_place_of_the_row(capsys: Any) -> None:
+    x = np.arange(20.0)
+    frame = pd.DataFrame({"a": x, "b": x % 3, "town": np.where(x % 2, "Ulm", "Zug"), "y": x})
+    frame.to_csv("train.csv", index=False)
+    assert run(capsys, "fit", "train.csv", "-t", "y", "--model", "svr", "--set", "C=1", "-q")[0] == 0
+    frame.loc[1, "b"] = np.inf
+    frame.loc[2, "town"] = "Bonn"
+    frame.to_csv("new.csv", index=False)
+    frame.drop(columns="b").to_csv("narrow.csv", index=False)
+    picture = ["--what", "contributions", "-o", "row.svg"]
+    for command, options in (("explain", []), ("plot", picture)):
+        code, _, err = run(capsys, command, "train.mercer", "new.csv", "--row", 2, *options)
+        assert code == 2 and "new.csv, line 3, column 'b': the value is infinite" in " ".join(messages(err))
+        code, _, err = run(capsys, command, "train.mercer", "narrow.csv", "--row", 1, *options)
+        assert code == 2 and "narrow.csv lacks 1 of the 3 columns" in " ".join(messages(err))
+        # A note comes once. The infinite value is in another row.
+        code, _, err = run(capsys, command, "train.mercer", "new.csv", "--row", 3, *options)
+        assert code == 0 and err.count("'Bonn'") == 1 and "new.csv: column 'town'" in err
 
 
 def test_a_pattern_of_files_and_a_model_without_a_decision_value(capsys: Any, spam: str) -> None:

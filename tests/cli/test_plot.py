@@ -104,7 +104,12 @@ def test_columns_and_formats(folder):
         (["svc.mercer", "a.csv", "--what", "gram", "--column", "depth"], "--column is for --what boundary"),
         (["svr.mercer", "a.csv", "--what", "boundary"], "needs a classifier, but the model is SVR"),
         (["svc.mercer", "a.csv", "--what", "tube"], "it has the pictures boundary, contributions, gram, margins"),
-        (["svc.mercer", "a.csv", "--what", "boundary", "--column", "heigth"], "heigth"),
+        (["svc.mercer", "a.csv", "--what", "boundary", "--column", "lenght"], "Did you mean 'length'?"),
+        (["svc.mercer", "a.csv", "--what", "boundary", "--column", "0"], "--column 0: the model has no such column."),
+        (
+            ["svc.mercer", "a.csv", "--what", "boundary", "--column", "depth", "--column", "depth"],
+            "--column names 'depth' twice; name two different columns, or give the option once.",
+        ),
         (["svr.mercer", "none.csv", "--what", "gram"], "none.csv does not exist"),
         (["svc.mercer", "a.csv", "--what", "contributions"], "name it, as in --row 17"),
         (

@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 import mercer
 from mercer._errors import DataError, ParameterError
+from mercer.reports.subject import Subject
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(160, 2))
@@ -196,6 +197,42 @@ def test_the_same_report_twice_is_the_same() -> None:
 def test_data_that_cannot_be_used(arguments, options, message) -> None:
     with pytest.raises(DataError, match=message):
         mercer.report(SVC, *arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("rows", "targets", "message"),
+    [
+        (X[:5], LABELS[:4], "X_train has 5 rows, but y_train has 4 targets"),
+        (X[:1], "same", "X_train has 1 row, but y_train has one value"),
+        (X[:99], LABELS[:99], "X_train has 99 rows, but the SVC was fitted on 100"),
+        (X[:99].tolist(), LABELS[:99].tolist(), "X_train has 99 rows, but the SVC was fitted on 100"),
+    ],
+)
+def test_training_rows_that_are_not_those_of_the_fit(monkeypatch, rows, targets, message) -> None:
+    # Before any work.
+    monkeypatch.setattr(mercer.SVC, "predict", None)
+    with pytest.raises(DataError, match=message):
+        mercer.report(SVC, X[100:], LABELS[100:], X_train=rows, y_train=targets)
+
+
+def test_which_models_know_the_number_of_their_training_rows() -> None:
+    y, weight = X[:, 0], np.repeat([0.0, 1.0], 80)
+    known = (mercer.SVR(), mercer.NuSVR(), mercer.KernelRidge(), mercer.KernelNeighborsRegressor())
+    for model in (*known, mercer.GaussianProcessRegressor(), make_pipeline(StandardScaler(), mercer.SVR())):
+        assert Subject.of(model.fit(X, y)).rows_of_fit == 160
+    for model in (mercer.SVR(), mercer.KernelRidge()):
+        assert Subject.of(model.fit(X, y, sample_weight=weight)).rows_of_fit == 160
+    assert Subject.of(mercer.SVR(approximation="nystroem", n_landmarks=10).fit(X, y)).rows_of_fit == 160
+    # They keep landmarks, rows with a weight, or a dictionary.
+    for model in (mercer.KernelRidge(approximation="nystroem", n_landmarks=10), mercer.KernelLMS()):
+        assert Subject.of(model.fit(X, y)).rows_of_fit is None
+    assert Subject.of(mercer.KernelMachine().fit(X, y, sample_weight=weight)).rows_of_fit in (None, 160)
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, "zero"])
+def test_a_random_state_that_is_not_a_seed(seed) -> None:
+    with pytest.raises(ParameterError, match="random_state must be a whole number of 0 or more"):
+        mercer.report(SVC, X[100:], LABELS[100:], random_state=seed)
 
 
 def test_a_wrong_kind_of_data_and_of_model() -> None:

@@ -277,6 +277,10 @@ def check_plot(options: PlotOptions) -> None:
         raise ParameterError(f"--column is for --what boundary, but --what is {options.what}; leave it out.")
     if len(options.columns) > 2:
         raise ParameterError(f"a picture has one or two columns, but --column names {len(options.columns)}.")
+    if len(set(options.columns)) < len(options.columns):
+        raise ParameterError(
+            f"--column names {options.columns[0]!r} twice; name two different columns, or give the option once."
+        )
     _check_plotted_row(options)
     check_output(options.out, [options.model, options.data])
     _check_means(options)

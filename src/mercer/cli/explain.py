@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
-from mercer._errors import DataError, ParameterError
+from mercer._errors import DataError, MercerWarning, ParameterError
 from mercer.cli.files import write_atomically
 from mercer.cli.options import ExplainOptions
 from mercer.cli.predict import writer_of
@@ -17,7 +19,9 @@ from mercer.data.words import counted, listing
 from mercer.engine.settings import config
 from mercer.estimators.table import TableModel
 from mercer.explain import Contributions, contributions
+from mercer.explain.models import has_decision_value, outputs_of
 from mercer.explain.result import runs_of
+from mercer.selection.layers import learner_inside
 
 
 def explain(options: ExplainOptions) -> None:
@@ -29,13 +33,11 @@ def explain(options: ExplainOptions) -> None:
     with config(memory=options.memory, n_jobs=options.n_jobs):
         table = read_rows(options, model)
         row = row_of(table, model, options.row)
-        with printer.progress("explain"):
-            explanation = contributions(
-                model,
-                row,
-                output=output_of(options.label, model, options.model),
-                by="rows" if options.by == "rows" else "parts",
-            )
+        output = output_of(options.label, model, options.model)
+        with printer.progress("explain"), warnings.catch_warnings():
+            # The warnings about the row have already been given.
+            warnings.simplefilter("ignore", MercerWarning)
+            explanation = contributions(model, row, output=output, by="rows" if options.by == "rows" else "parts")
     result = _result(options, model, explanation)
     if options.out is not None:
         if writer is None:
@@ -48,7 +50,7 @@ def explain(options: ExplainOptions) -> None:
 
 
 def row_of(table: Table, model: TableModel, number: int) -> Any:
-    """Return one row of a table as a table, with the columns to predict from.
+    """Return one row of a table as a table, with the columns to predict from, checked as for predictions.
 
     Parameters
     ----------
@@ -61,17 +63,27 @@ def row_of(table: Table, model: TableModel, number: int) -> Any:
     ------
     DataError
         If the table has fewer rows.
+    SchemaError
+        If columns are missing or renamed, or an entry of the row is not of the kind of its column.
+
+    Warns
+    -----
+    MercerWarning
+        If categories or columns are unknown to the model.
     """
     columns = columns_of(table, model)
     n = columns.shape[0]
     if number > n:
         raise DataError(f"--row {number}: {table.source} has {counted(n, 'row')}; choose a number from 1 to {n}.")
     one = slice(number - 1, number)
-    return columns.iloc[one] if hasattr(columns, "iloc") else columns[one]
+    row = columns.iloc[one] if hasattr(columns, "iloc") else columns[one]
+    # Messages name the file and the place of the row in it.
+    model.encoder_.transform(row, source=table.source, locate=lambda _: table.locate(number - 1))
+    return row
 
 
 def output_of(label: str | None, model: TableModel, file: Path) -> Any:
-    """Return the class of the text of ``--class``, or a pair of them; None without the option.
+    """Return the class of the text of ``--class``, or a pair of them; None without the option, or a decision value.
 
     Parameters
     ----------
@@ -84,22 +96,36 @@ def output_of(label: str | None, model: TableModel, file: Path) -> Any:
     Raises
     ------
     ParameterError
-        If the model has no such class.
+        If the model has no such class, decides by pairs and is given one class or the other way round, or has one
+        decision value for all classes.
     """
     if label is None:
         return None
     if model.report_["task"] == "regression":
         raise ParameterError(f"--class is for models of classes, and {file} predicts numbers; leave it out.")
-    known = {str(name): name for name in model.classes_.tolist()}
-    if label in known:
+    learner = learner_inside(model)
+    if not has_decision_value(learner):
+        # There is nothing to explain, whatever the class: contributions() raises an error that says so.
+        return None
+    outputs, name = outputs_of(learner), type(learner).__name__
+    if outputs == "values":
+        raise ParameterError(f"--class {label}: {name} has one decision value for all classes; leave out --class.")
+    known = {str(own): own for own in model.classes_.tolist()}
+    if outputs == "classes" and label in known:
         return known[label]
-    # A label may hold a comma itself.
-    for one in known:
-        other = label.removeprefix(f"{one},")
-        if other not in (label, one) and other in known:
-            return known[one], known[other]
-    pair = ",".join([*known][:2])
-    raise ParameterError(f"--class {label}: the classes are {listing(known)}; name one, or a pair such as {pair}.")
+    if outputs == "pairs":
+        # A label may hold a comma itself.
+        for one in known:
+            other = label.removeprefix(f"{one},")
+            if other not in (label, one) and other in known:
+                return known[one], known[other]
+    first, second = [*known][:2]
+    instead = (
+        f"{name} decides between pairs of classes, so name a pair such as --class {quote(f'{first},{second}')}"
+        if outputs == "pairs"
+        else f"name one of them, as in --class {quote(first)}"
+    )
+    raise ParameterError(f"--class {label}: the classes are {listing(known)}; {instead}.")
 
 
 def _result(options: ExplainOptions, model: TableModel, explanation: Contributions) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_classifier
 
-from mercer._errors import DataError, ParameterError
+from mercer._errors import DataError, MercerWarning, ParameterError
 from mercer._optional import optional
 from mercer.cli.explain import output_of, row_of
 from mercer.cli.files import write_atomically
@@ -19,6 +20,7 @@ from mercer.cli.options import PlotOptions, UseOptions
 from mercer.cli.report_page import target_values
 from mercer.cli.show import Printer
 from mercer.cli.use import columns_of, load_model, read_rows
+from mercer.data.words import closest_names, listing
 from mercer.engine.settings import config
 from mercer.estimators.table import TableModel
 from mercer.explain.models import has_decision_value
@@ -121,6 +123,13 @@ def _boundary(drawn: _Drawn) -> Any:
             "--what boundary moves along columns of numbers, and needs a table of numbers alone. Other pictures, "
             "such as --what margins or gram, take any rows."
         )
+    for name in drawn.features:
+        if name not in X.columns:
+            matches = closest_names(name, X.columns)
+            offer = f"Did you mean {' or '.join(map(repr, matches))}? " if matches else ""
+            raise ParameterError(
+                f"--column {name}: the model has no such column. {offer}The columns are {listing(X.columns)}."
+            )
     chosen = drawn.features or tuple(X.columns[:2])
     return BoundaryDisplay.from_estimator(drawn.model, X, drawn.y, features=list(chosen), random_state=drawn.seed)
 
@@ -161,7 +170,10 @@ def _relevance(drawn: _Drawn) -> Any:
 
 
 def _contributions(drawn: _Drawn) -> Any:
-    return ContributionsDisplay.from_estimator(drawn.model, drawn.X, output=drawn.output)
+    with warnings.catch_warnings():
+        # The warnings about the row have already been given.
+        warnings.simplefilter("ignore", MercerWarning)
+        return ContributionsDisplay.from_estimator(drawn.model, drawn.X, output=drawn.output)
 
 
 @dataclass(frozen=True)

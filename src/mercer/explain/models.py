@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,6 +27,9 @@ from mercer.explain.result import Part
 from mercer.explain.split import Columns
 from mercer.kernels import Linear
 from mercer.selection.layers import require_fitted
+
+Outputs = Literal["classes", "pairs", "values"]
+"""A function for each class (one for two classes), for each pair of classes, or for each target."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,16 +259,41 @@ def _origin(model: Any, functions: KernelExpansion) -> Any:
 def _chosen(model: Any, problem: Explained, output: Any) -> Explained:
     """The function of the requested output, or of the one that the model decides for."""
     count = len(problem.functions.dual_coef)
-    classes = getattr(model, "classes_", None) if is_classifier(model) else None
-    if classes is not None and len(classes) > 2 and _is_paired(model):
-        return _pair(model, problem, classes.tolist(), output)
-    if classes is not None and len(classes) == 2 and count == 1:
-        return _of_two(problem, classes.tolist(), output)
-    if classes is not None and count == len(classes):
-        return _class(problem, classes.tolist(), output)
+    outputs = _outputs(model, count)
+    if outputs == "pairs":
+        return _pair(model, problem, model.classes_.tolist(), output)
+    if outputs == "classes":
+        return (_of_two if count == 1 else _class)(problem, model.classes_.tolist(), output)
     if count == 1 and output in (None, 0):
         return problem
     return replace(problem, number=_target(count, output), output=f"output {_target(count, output)}")
+
+
+def outputs_of(learner: Any) -> Outputs:
+    """Return what the functions of a fitted learner with a decision value are for, and ``output`` names.
+
+    Raises
+    ------
+    ParameterError
+        If the learner has no such functions.
+
+    Examples
+    --------
+    >>> from mercer import SVC
+    >>> X = [[0.0], [1.0], [2.0]]
+    >>> outputs_of(SVC().fit(X, ["a", "b", "b"])), outputs_of(SVC().fit(X, ["a", "b", "c"]))
+    ('classes', 'pairs')
+    """
+    return _outputs(learner, len(_functions(learner).dual_coef))
+
+
+def _outputs(learner: Any, count: int) -> Outputs:
+    classes = getattr(learner, "classes_", None) if is_classifier(learner) else None
+    if classes is None:
+        return "values"
+    if len(classes) > 2 and _is_paired(learner):
+        return "pairs"
+    return "classes" if count == len(classes) or (count == 1 and len(classes) == 2) else "values"
 
 
 def _is_paired(model: Any) -> bool:

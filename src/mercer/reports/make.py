@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer._errors import DataError
-from mercer._types import RowsLike
+from mercer._types import AnyArray, RowsLike
+from mercer.data.seeds import generator
+from mercer.data.words import counted
 from mercer.reports import sections
 from mercer.reports.baselines import baselines
 from mercer.reports.distances import measured
@@ -69,10 +71,11 @@ def report(
     Raises
     ------
     DataError
-        If there are no rows, targets are missing or unknown to the model, or only one of ``X_train`` and ``y_train`` is
-        given.
+        If there are no rows, targets are missing or unknown to the model, only one of ``X_train`` and ``y_train`` is
+        given, they have different lengths, or the model was fitted to another number of rows.
     ParameterError
-        If the model is not a fitted estimator, or the path is not one of the same learner.
+        If the model is not a fitted estimator, the path is not one of the same learner, or ``random_state`` is not a
+        seed.
     sklearn.exceptions.NotFittedError
         If it is not fitted.
 
@@ -95,11 +98,14 @@ def report(
     subject = Subject.of(model)
     if path is not None:
         check_path(path, subject)
+    generator(random_state)
     if (X_train is None) != (y_train is None):
         raise DataError("X_train and y_train belong together; pass both, or neither.")
     if X is None and y is not None:
         raise DataError("y are the targets of the rows X; pass X, too.")
     train = None if X_train is None else (X_train, np.asarray(y_train))
+    if train is not None:
+        _check_train(subject, *train)
     kind = "new" if X is None else _kind(subject, X, train is not None)
     judged = None if X is None or y is None else Judged.of(subject, X, y, kind)
     far = None if X is None or kind == "fit" else measured(subject, X, X_train, random_state)
@@ -117,6 +123,21 @@ def report(
             path=path,
         )
     )
+
+
+def _check_train(subject: Subject, X: Any, y: AnyArray) -> None:
+    rows = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    if y.ndim == 0 or rows != len(y):
+        targets = "one value" if y.ndim == 0 else counted(len(y), "target")
+        raise DataError(
+            f"X_train has {counted(rows, 'row')}, but y_train has {targets}. Pass one target for each row of the fit."
+        )
+    fitted = subject.rows_of_fit
+    if fitted is not None and rows != fitted:
+        raise DataError(
+            f"X_train has {counted(rows, 'row')}, but the {subject.name} was fitted on {fitted}. Pass the rows of the "
+            "fit, or leave out X_train and y_train."
+        )
 
 
 def compose(material: Material) -> Report:

@@ -110,6 +110,24 @@ class Subject:
                 return rows
         return None
 
+    @property
+    def rows_of_fit(self) -> int | None:
+        """The number of rows to which the learner was fitted, or None if it does not keep that.
+
+        >>> from mercer import SVC
+        >>> Subject.of(SVC().fit([[0.0], [1.0], [2.0]], [0, 1, 1])).rows_of_fit
+        3
+        """
+        shape = getattr(self.learner, "shape_fit_", None)
+        if shape is not None:
+            return int(shape[0])
+        count = getattr(self.learner, "n_samples_fit_", None)
+        if count is not None:
+            return int(count)
+        # Landmarks, rows with a weight, and the dictionaries of online learners are not all rows of the fit.
+        is_part = hasattr(self.learner, "support_") or getattr(self.learner, "approximation", "unknown") is not None
+        return None if is_part or self.kept is None else int(self.kept.shape[0])
+
     def are_of_the_fit(self, checked: Any) -> bool:
         """Whether checked rows are those to which the learner was fitted, judged by the rows that it keeps."""
         kept, support = self.kept, getattr(self.learner, "support_", None)
