@@ -328,18 +328,3 @@ def test_the_size_of_the_targets_makes_no_difference(
         assert search.score(X, size * y) > 0.5
         scores.append(search.best_score_)
     np.testing.assert_allclose(scores, scores[0], atol=0.1)
-
-
-@pytest.mark.parametrize("number", [1, 4, 9])
-def test_an_error_of_a_progress_hook_ends_the_search(number):
-    steps = []
-
-    def hook(*step):
-        steps.append(step)
-        if len(steps) >= number:
-            raise LookupError("closed by the user")
-
-    X = np.random.default_rng(0).normal(size=(90, 4))
-    y = X[:, 0] > 0
-    with mercer.on_progress(hook), pytest.raises(LookupError, match="closed by the user"):
-        KernelSearchCV(SVC(), time_budget=5, random_state=0).fit(X, y)

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from scipy.stats import loguniform
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
@@ -33,6 +33,7 @@ from mercer import (
     KernelOrdinalRegression,
     KernelQuantileRegression,
     KernelRidge,
+    KernelSearchCV,
     MultipleKernelSVC,
     NuSVC,
     NuSVR,
@@ -620,8 +621,16 @@ def test_a_parameter_may_have_the_name_of_the_number() -> None:
 
 
 @pytest.mark.parametrize("number", [1, 4, 9])
-@pytest.mark.parametrize("error_score", [np.nan, "raise"])
-def test_an_error_of_a_progress_hook_ends_the_search(number, error_score):
+@pytest.mark.parametrize(
+    "search",
+    [
+        GridSearchCV(SVC(), {"C": [0.1, 1.0], "gamma": [0.1, 1.0]}),
+        GridSearchCV(SVC(), {"C": [0.1, 1.0], "gamma": [0.1, 1.0]}, error_score="raise"),
+        KernelSearchCV(SVC(), time_budget=5, random_state=0),
+    ],
+    ids=["grid", "grid that raises", "without a grid"],
+)
+def test_an_error_of_a_progress_hook_ends_the_search(search, number):
     steps = []
 
     def hook(*step):
@@ -631,6 +640,5 @@ def test_an_error_of_a_progress_hook_ends_the_search(number, error_score):
 
     X = np.random.default_rng(0).normal(size=(90, 4))
     y = X[:, 0] > 0
-    search = GridSearchCV(SVC(), {"C": [0.1, 1.0], "gamma": [0.1, 1.0]}, error_score=error_score)
     with mercer.on_progress(hook), pytest.raises(LookupError, match="closed by the user"):
-        search.fit(X, y)
+        clone(search).fit(X, y)
