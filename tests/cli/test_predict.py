@@ -351,3 +351,12 @@ def test_json_lists_every_column(capsys: Any, models: Path) -> None:
     result = json.loads(out)
     assert code == 0 and result["data"] == ["may.csv", "june.csv"] and result["rows"] == 60
     assert len(result["predictions"]) == len(result["price std"]) == len(result["file"]) == 60
+
+
+def test_kept_columns_named_like_keys_of_the_json_object_have_an_underscore(capsys: Any, models: Path) -> None:
+    rows = pd.read_csv("may.csv").assign(predictions=7.0, rows="x", model="own")
+    rows.to_csv("own.csv", index=False)
+    code, out, _ = run(capsys, "predict", models / "ridge.mercer", "own.csv", "--keep", "all", "--json")
+    result = json.loads(out)
+    assert code == 0 and result["rows"] == 40 and len(set(result["predictions"])) > 1
+    assert result["predictions_"] == [7.0] * 40 and result["rows_"] == ["x"] * 40 and result["model_"] == ["own"] * 40

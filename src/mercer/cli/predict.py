@@ -174,15 +174,18 @@ def _result(options: UseOptions, model: TableModel, rows: int, frame: Any = None
     # Kept columns of such names stand before the predictions.
     named = [name for name in lists if name == model.target or name.rstrip("_") == prefixed.rstrip("_")]
     predicted = lists.pop(named[-1]) if named else None
-    return {
+    facts = {
         "model": str(options.model),
         "data": options.data if not options.others else options.files,
         "target": model.target,
         "rows": rows,
         "out": None if options.out is None else str(options.out),
         "predictions": predicted,
-        **lists,
     }
+    for name, values in lists.items():
+        # A kept column may have one of these names, too.
+        facts[_unlike(name, {*facts, *(lists.keys() - {name})})] = values
+    return facts
 
 
 def _entries(column: Any) -> list[Any]:
