@@ -173,7 +173,9 @@ def test_predictions_of_several_files_share_one_column(capsys: Any, models: Path
     for name, value in own.items():
         assert (frame.loc[is_priced, name] == value).all() and frame.loc[~is_priced, name].isna().all()
     code, out, _ = run(capsys, "predict", *arguments, "--keep", "all", "--json")
-    assert code == 0 and json.loads(out)["predictions"] == expected["price"].tolist()
+    # Older versions of pandas lose a last digit of what they read.
+    assert code == 0
+    np.testing.assert_allclose(json.loads(out)["predictions"], expected["price"], rtol=1e-14)
 
 
 def test_kept_columns_go_through_unchanged_where_a_file_lacks_them(capsys: Any, models: Path) -> None:
