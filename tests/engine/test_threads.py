@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -276,3 +277,12 @@ def test_ctrl_c_ends_a_long_loop(n_jobs: int) -> None:
     with pytest.raises(KeyboardInterrupt):
         threads.run([task, lambda: None], n_jobs)
     assert left == [1]
+
+
+def test_an_interrupt_at_any_step_leaves_nothing_locked() -> None:
+    # In a process of its own, because what is left locked would stop this one.
+    program = Path(__file__).parent / "interrupted_everywhere.py"
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    steps = {name: int(number) for name, number in (line.split() for line in done.stdout.splitlines())}
+    assert set(steps) == {"run", "load", "read"} and min(steps.values()) >= 20, steps

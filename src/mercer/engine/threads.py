@@ -7,16 +7,18 @@ import inspect
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from mercer.engine import settings
+from mercer.engine.pool import Pool
+from mercer.loops.outcome import Outcome, call_apart
 
 Task = Callable[[], Any]
 Flag = NDArray[np.uint8]
@@ -27,51 +29,68 @@ _LONG = 2**24
 _LARGE = 1024
 
 _lock = threading.Lock()
-_pool: ThreadPoolExecutor | None = None
-_pool_size = 0
+_pool: Pool | None = None
 _inside = threading.local()
 
 
 def _forget_pool() -> None:
     """Forget the pool in a forked child, which has no worker threads; it creates its own when needed."""
-    global _pool, _pool_size, _lock, _limiter
-    _pool, _pool_size, _lock, _limiter = None, 0, threading.Lock(), _BlasLimiter()
+    global _pool, _lock, _limiter
+    _pool, _lock, _limiter = None, threading.Lock(), _BlasLimiter()
+
+
+class _User:
+    """A block with one BLAS thread."""
 
 
 class _BlasLimiter:
     """Limits BLAS to one thread for each worker while any tiled work runs in the process.
 
     The limit is a property of the process, so concurrent callers share it: the first one sets it, and the last one
-    restores it. Without the count, the first caller to finish would give the others' tiles several BLAS threads.
+    restores it. Otherwise the first caller to finish would give the others' tiles several BLAS threads.
     """
 
     def __init__(self) -> None:
-        self._users = 0
-        self._limit: Any = None
-        self._controller: ThreadpoolController | None = None
+        self._users: list[tuple[ref[_User], int]] = []
+        self._libraries: list[Any] | None = None
+        # To be restored.
+        self._numbers: list[int] | None = None
 
-    def acquire(self) -> None:
+    def acquire(self, user: _User) -> None:
         with _lock:
-            if self._users == 0:
-                if self._controller is None:
-                    self._controller = ThreadpoolController().select(user_api="blas")
-                _take_control()
-                self._limit = self._controller.limit(limits=1)
-            self._users += 1
+            if self._libraries is None:
+                self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+            if self._numbers is None:
+                self._numbers = [library.num_threads for library in self._libraries]
+            if not self._without(None):
+                self._set([1] * len(self._libraries))
+            self._users = [*self._without(None), (ref(user), threading.get_ident())]
 
-    def release(self) -> None:
+    def release(self, user: _User) -> None:
         with _lock:
-            self._users -= 1
-            if self._users == 0:
-                _take_control()
-                self._limit.restore_original_limits()
-                _take_control()
-                self._limit = None
+            self._users = self._without(user)
+            if not self._users and self._numbers is not None:
+                self._set(self._numbers)
+                self._numbers = None
+
+    def users_of_this_thread(self) -> list[_User]:
+        own = threading.get_ident()
+        return [user for link, thread in self._users if thread == own and (user := link())]
+
+    def _without(self, user: _User | None) -> list[tuple[ref[_User], int]]:
+        # Those that Ctrl-C has kept from their release no longer exist.
+        return [entry for entry in self._users if entry[0]() not in (None, user)]
+
+    def _set(self, numbers: list[int]) -> None:
+        for library, number in zip(self._libraries or (), numbers, strict=True):
+            _take_control()
+            library.set_num_threads(number)
+        _take_control()
 
     def enforce(self) -> None:
         """Set the limit in a worker, because OpenMP libraries keep a number of threads for each calling thread."""
         with _lock:
-            for library in self._controller.lib_controllers if self._controller else ():
+            for library in self._libraries or ():
                 if library.num_threads != 1:
                     _take_control()
                     library.set_num_threads(1)
@@ -90,14 +109,12 @@ if hasattr(os, "register_at_fork"):
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread in the block; may be nested and used concurrently."""
-    limiter = _limiter
-    limiter.acquire()
-    _inside.holds = getattr(_inside, "holds", 0) + 1
+    limiter, user = _limiter, _User()
     try:
+        limiter.acquire(user)
         yield
     finally:
-        _inside.holds = getattr(_inside, "holds", 1) - 1
-        limiter.release()
+        limiter.release(user)
 
 
 @contextmanager
@@ -119,19 +136,19 @@ def blas_threads_for(rows: int) -> Iterator[None]:
 
     The bits of the result then depend on their number. For small matrices, and with one worker, BLAS has one thread.
     """
-    holds = getattr(_inside, "holds", 0)
     if rows <= _LARGE or settings.resolve_jobs() == 1 or getattr(_inside, "worker", False):
         with one_blas_thread():
             yield
         return
     limiter = _limiter
-    for _ in range(holds):
-        limiter.release()
+    users = limiter.users_of_this_thread()
     try:
+        for user in users:
+            limiter.release(user)
         yield
     finally:
-        for _ in range(holds):
-            limiter.acquire()
+        for user in users:
+            limiter.acquire(user)
 
 
 class OneBlasThread:
@@ -167,18 +184,14 @@ def _holding(method: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def _submit(work: Task, workers: int, threads: int) -> list[Future[Any]]:
-    """Start ``work`` on a number of workers, in a pool with at least ``threads`` threads."""
-    global _pool, _pool_size
-    # Submit under the lock, so that no other thread shuts the pool down in between.
+def _pool_of(threads: int) -> Pool:
+    """The pool, with at least this many threads."""
+    global _pool
     with _lock:
-        if _pool is None or _pool_size < threads:
-            # A smaller pool that is still in use finishes its tasks and then goes away.
-            if _pool is not None:
-                _pool.shutdown(wait=False)
-            _pool = ThreadPoolExecutor(threads, thread_name_prefix="mercer")
-            _pool_size = threads
-        return [_pool.submit(work) for _ in range(workers)]
+        if _pool is None:
+            _pool = Pool("mercer", threads)
+        _pool.grow(threads)
+        return _pool
 
 
 class _Cancelled(BaseException):
@@ -206,16 +219,14 @@ def interruptible(loop: Callable[..., Any], arguments: tuple[Any, ...], steps: f
     if steps < _LONG or threading.current_thread() is not threading.main_thread():
         value = loop(*arguments, flag)
     else:
-        (future,) = _submit(lambda: loop(*arguments, flag), 1, 1)
+        outcome = _pool_of(1).start(lambda: loop(*arguments, flag))
         try:
-            while wait([future], timeout=0.2).not_done:
-                pass
+            outcome.wait()
         except BaseException:
             flag[0] = 1
+            outcome.wait()
             raise
-        finally:
-            wait([future])
-        value = future.result()
+        value = outcome.result()
     checkpoint()
     return value
 
@@ -232,21 +243,14 @@ def abandonable(call: Task) -> Any:
     """
     if threading.current_thread() is not threading.main_thread():
         return call()
-    answer: Future[Any] = Future()
-
-    def work() -> None:
-        try:
-            with settings.inherited(caller):
-                answer.set_result(call())
-        except BaseException as error:
-            answer.set_exception(error)
-
     caller = settings.current()
-    # Not a thread of the pool, because the interpreter waits for those when it exits.
-    threading.Thread(target=work, name="mercer-lapack", daemon=True).start()
-    while wait([answer], timeout=0.2).not_done:
-        pass
-    return answer.result()
+
+    def work() -> Any:
+        with settings.inherited(caller):
+            return call()
+
+    # Not a thread of the pool, which would wait for it.
+    return call_apart(work, name="mercer-lapack")
 
 
 def run(tasks: Iterable[Task], n_jobs: int | None = None) -> None:
@@ -300,15 +304,19 @@ def _run_on_pool(todo: list[Task], workers: int) -> None:
 
     # This thread works too, which saves waking one more. The pool has a spare thread for interruptible loops in the
     # share of this thread.
-    futures = _submit(work, workers - 1, workers)
+    pool = _pool_of(workers)
+    outcomes = [Outcome(work) for _ in range(workers - 1)]
     try:
+        for outcome in outcomes:
+            pool.put(outcome)
         work()
-        # With short timeouts, because Ctrl-C does not end a wait on every system.
-        while wait(futures, timeout=0.2, return_when=FIRST_EXCEPTION).not_done and not stop[0]:
-            pass
-    finally:
+        # A worker that has not begun finds no more tasks.
+        for outcome in outcomes:
+            outcome.settle()
+            outcome.raise_error()
+    except BaseException:
         # Also after Ctrl-C: no task may write into the caller's arrays after this call.
         stop[0] = 1
-        wait(futures)
-    for future in futures:
-        future.result()
+        for outcome in outcomes:
+            outcome.settle()
+        raise

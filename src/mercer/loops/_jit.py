@@ -6,24 +6,54 @@ sums but never to assume that NaN and infinities do not occur: a NaN in the data
 Every loop is inlined where another loop calls it. Otherwise each caller has a compiled copy of its own, sums in two
 copies may be reordered in two ways, and all callers use the copy that the process loads first. Results would differ
 between a run that compiles and one that reads the cache, and with what else ran before.
+
+A loop is compiled, or read from the cache, when it is first called. Ctrl-C in the middle of that would leave LLVM's
+lock locked, and the next loop would wait for it for ever, so the main thread has it done by another one.
 """
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from typing import Any
+
 import numba
 from numba import types
+from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
 from mercer.loops.compilation import listen
+from mercer.loops.outcome import call_apart
 
 # No loop is a callback of C code, and each wrapper would be one more copy of the inlined code.
 _OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy", "forceinline": True, "no_cfunc_wrapper": True}
-jit = numba.njit(fastmath={"reassoc", "contract", "arcp", "nsz", "afn"}, **_OPTIONS)
-# For what only holds if sums are taken in the order that is written.
-jit_in_order = numba.njit(fastmath={"contract"}, **_OPTIONS)
+_REORDERING = {"reassoc", "contract", "arcp", "nsz", "afn"}
 
 # LLVM uses half of the width of AVX-512 on Intel's processors unless a function asks for more.
 _WIDE = '"prefer-vector-width"="512"'
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    """Compile a loop whose sums may be taken in any order."""
+    return _compiled_apart(numba.njit(fastmath=_REORDERING, **_OPTIONS)(function))
+
+
+def jit_in_order(function: Callable[..., Any]) -> Any:
+    """Compile a loop whose sums must be taken in the order that is written."""
+    return _compiled_apart(numba.njit(fastmath={"contract"}, **_OPTIONS)(function))
+
+
+def _compiled_apart(loop: Any) -> Any:
+    compile_here = loop.compile
+
+    def compile(signature: Any) -> Any:
+        # Within the compilation of another loop, this thread has numba's lock already.
+        if threading.current_thread() is not threading.main_thread() or global_compiler_lock.is_locked():
+            return compile_here(signature)
+        return call_apart(lambda: compile_here(signature), name="mercer-compiler")
+
+    loop.compile = compile
+    return loop
 
 
 @intrinsic

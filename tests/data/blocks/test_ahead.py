@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -54,6 +55,9 @@ def test_the_thread_ends_with_the_caller():
     ahead = read_ahead(items())
     next(ahead)
     ahead.close()
+    until = time.monotonic() + 20
+    while threading.active_count() > before and time.monotonic() < until:
+        time.sleep(0.01)
     assert threading.active_count() == before
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from mercer.engine import settings
+from mercer.engine.pool import Pool
 
 Item = TypeVar("Item")
 
@@ -26,14 +26,13 @@ def read_ahead(items: Iterator[Item]) -> Iterator[Item]:
         with settings.inherited(caller):
             return next(items, end)
 
-    with ThreadPoolExecutor(1, thread_name_prefix="mercer-blocks") as thread:
-        pending: Future[Item | object] = thread.submit(following)
-        while True:
-            # With short timeouts, because Ctrl-C does not end a wait on every system.
-            while wait([pending], timeout=0.2).not_done:
-                pass
-            item = pending.result()
-            if item is end:
-                return
-            pending = thread.submit(following)
+    # One thread reads all items, because some sources, such as SQLite, allow no other.
+    pool = Pool("mercer-blocks", threads=1)
+    pending = pool.start(following)
+    try:
+        while (item := pending.result()) is not end:
+            pending = pool.start(following)
             yield item  # type: ignore[misc]
+    finally:
+        pending.wait()
+        pool.close()
