@@ -28,7 +28,7 @@ from mercer.solvers.solution import Status
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(900, 6))
 Y = np.sin(2 * X).sum(axis=1) + 0.1 * RNG.normal(size=900)
-# So many that the preconditioner is of a sample of them, and a fit to the gap of 1e-10 takes 16 passes.
+# So many that the preconditioner is of a sample of them, and a fit to the gap of 1e-10 takes some ten passes.
 MORE = RNG.normal(size=(3000, 6))
 MORE_Y = np.sin(2 * MORE).sum(axis=1) + 0.1 * RNG.normal(size=3000)
 
@@ -59,10 +59,10 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def test_by_default_it_is_an_error(interrupted: Any) -> None:
     interrupted(5)
     with pytest.raises(KeyboardInterrupt):
-        ridge().fit(X, Y)
+        ridge(n_landmarks=100).fit(MORE, MORE_Y)
 
 
-@pytest.mark.parametrize("number", [3, 4, 6, 8])
+@pytest.mark.parametrize("number", [2, 3, 6, 8])
 def test_the_best_function_so_far_is_kept_with_its_true_gap(interrupted: Any, number: int) -> None:
     best = ridge(tol=1e-10, n_landmarks=100).fit(MORE, MORE_Y).certificate_
     interrupted(number)
@@ -85,8 +85,8 @@ def test_later_interruptions_leave_smaller_gaps(interrupted: Any) -> None:
     assert gaps[1] < gaps[0]
 
 
-def test_before_the_first_step_and_pressed_twice_it_is_an_error(interrupted: Any) -> None:
-    for numbers in ((1,), (2,), (5, 6)):
+def test_before_there_is_a_function_and_pressed_twice_it_is_an_error(interrupted: Any) -> None:
+    for numbers in ((1,), (5, 6)):
         interrupted(*numbers)
         with config(on_interrupt="keep"), pytest.raises(KeyboardInterrupt):
             ridge(tol=1e-10, n_landmarks=100).fit(MORE, MORE_Y)
@@ -136,20 +136,20 @@ def test_some_of_several_functions_of_blocks_are_no_model(interrupted: Any) -> N
 
 
 def test_with_a_checkpoint_it_is_an_error_and_goes_on(interrupted: Any, tmp_path: Path) -> None:
-    model, path = ridge(checkpoint=tmp_path / "run"), tmp_path / "run"
+    model, path = ridge(n_landmarks=100, checkpoint=tmp_path / "run"), tmp_path / "run"
     interrupted(12)
     with config(on_interrupt="keep"), pytest.raises(KeyboardInterrupt):
-        model.fit(Blocks(X, Y, rows_per_block=300))
+        model.fit(Blocks(MORE, MORE_Y, rows_per_block=1000))
     assert path.exists()
     interrupted()
-    model.fit(Blocks(X, Y, rows_per_block=300))
+    model.fit(Blocks(MORE, MORE_Y, rows_per_block=1000))
     assert model.certificate_.status is Status.converged and not path.exists()
 
 
 def test_blocks_without_a_checkpoint_keep_the_best(interrupted: Any) -> None:
     interrupted(20)
     with config(on_interrupt="keep"), pytest.warns(ConvergenceWarning):
-        model = ridge(tol=1e-10).fit(Blocks(X, Y, rows_per_block=300))
+        model = ridge(tol=1e-10, n_landmarks=100).fit(Blocks(MORE, MORE_Y, rows_per_block=1000))
     assert model.certificate_.status is Status.interrupted
 
 
@@ -190,9 +190,9 @@ def test_the_last_fit_of_a_search_is_part_of_it(interrupted: Any, search: Any) -
         model.set_params(approximation=None)
         options = {"param_grid": {"alpha": [0.1, 1.0], "approximation": ["nystroem"]}}
     searching = search(model, cv=2, n_jobs=1, **options)
-    interrupted(3, rows=len(X))
+    interrupted(3, rows=len(MORE))
     with config(on_interrupt="keep"), pytest.raises(KeyboardInterrupt):
-        searching.fit(X, Y)
+        searching.fit(MORE, MORE_Y)
     assert search is KernelSearchCV or not searching.sharing_.startswith("nothing")
 
 

@@ -92,6 +92,17 @@ class RestrictedLeastSquares:
         products, losses = passes.sweep(self.white.coefficients(gamma), visit, (k, k))
         return self.white.pull(products) - self.alphas * gamma, losses + self.alphas * (gamma**2).sum(axis=0)
 
+    def residuals_of_two(self, gamma: Matrix) -> tuple[tuple[Matrix, Vector], tuple[Matrix, Vector]]:
+        """What :meth:`residual` returns for these coordinates and for 0, from one pass."""
+        k = gamma.shape[1]
+        visit: Visit = _weighted_residuals_and_targets
+        if self.exponents is not None:
+            visit = partial(_scaled_residuals_and_targets, self.exponents)
+        products, losses = self.rows.sweep(self.white.coefficients(gamma), visit, (2 * k, 2 * k))
+        pulled = self.white.pull(products)
+        objective = losses[:k] + self.alphas * (gamma**2).sum(axis=0)
+        return (pulled[:, :k] - self.alphas * gamma, objective), (pulled[:, k:], losses[k:])
+
     def curve(self, gamma: Matrix, rows: Passes | None = None) -> Matrix:
         """The Hessian (halved) times coordinates, (m, k); one pass, over other ``rows`` where these are given."""
         k = gamma.shape[1]
@@ -113,6 +124,20 @@ def _weighted_residuals(part: Part, F: Matrix) -> tuple[Matrix, Vector]:
     left = part.targets - F
     weighted = part.weights * left
     return weighted, (weighted * left).sum(axis=0)
+
+
+def _weighted_residuals_and_targets(part: Part, F: Matrix) -> tuple[Matrix, Vector]:
+    return _beside_zero(_weighted_residuals, part, F)
+
+
+def _scaled_residuals_and_targets(exponents: Positions, part: Part, F: Matrix) -> tuple[Matrix, Vector]:
+    return _beside_zero(partial(_scaled_residuals, exponents), part, F)
+
+
+def _beside_zero(visit: Visit, part: Part, F: Matrix) -> tuple[Matrix, Vector]:
+    """What a visit returns for predictions F, and beside it for predictions of 0."""
+    ours, zeros = visit(part, F), visit(part, np.zeros_like(F))
+    return np.hstack([ours[0], zeros[0]]), np.concatenate([ours[1], zeros[1]])
 
 
 def _weighted_values(part: Part, F: Matrix) -> tuple[Matrix, Vector]:
@@ -213,9 +238,9 @@ class RestrictedCG:
         """Steps from an answer or 0 until the gap is small, with the preconditioner that takes the least time."""
         rows = problem.rows
         if not (isinstance(rows, StoredRows) and clusters.are_cheaper(*rows.shape[:2])):
-            inverse = self._by_sample(problem)
+            inverse, start = self._by_sample(problem)
             single = in_single(rows, stack)
-            return self._refine(problem, inverse, answer or self._zero(problem, single), single)
+            return self._refine(problem, inverse, answer or _Answer.better_of(problem, start), single)
         single = in_single(rows, stack)
         answer = answer or self._zero(problem, single)
         gram = single.gram if isinstance(single, StoredRows) else rows.gram
@@ -229,7 +254,8 @@ class RestrictedCG:
             if status is not Status.iteration_limit or self.max_iter <= most:
                 return answer, status
             del inverse
-        return self._refine(problem, self._by_sample(problem), answer, single)
+        inverse, _ = self._by_sample(problem)
+        return self._refine(problem, inverse, answer, single)
 
     def _zero(self, problem: RestrictedLeastSquares, single: Passes | None) -> _Answer:
         """The answer 0, whose residual is as exact as the steps that follow; all others are in float64."""
@@ -243,9 +269,12 @@ class RestrictedCG:
             return answer.in_double(problem) if answer.is_small(self.tol) else answer
         return _Answer.at(problem, zero, 0)
 
-    def _by_sample(self, problem: RestrictedLeastSquares) -> precondition.EstimatedInverse:
+    def _by_sample(self, problem: RestrictedLeastSquares) -> tuple[precondition.EstimatedInverse, Matrix]:
+        """The inverse of the Hessian of a sample of the rows, and the solution for these rows alone."""
         sampled = precondition.Sampled.of(problem.rows, problem.white, np.random.RandomState(self.random_state))
-        return precondition.EstimatedInverse.of(sampled, np.asarray(problem.alphas))
+        inverse = precondition.EstimatedInverse.of(sampled, np.asarray(problem.alphas))
+        targets = sampled.targets if problem.exponents is None else np.ldexp(sampled.targets, -problem.exponents)
+        return inverse, inverse(sampled.features.T @ (sampled.weights[:, None] * targets))
 
     def _refine(
         self,
@@ -384,6 +413,21 @@ class _Answer:
         gap = (residual**2).sum(axis=0) / problem.alphas
         size = _lengths(residual) if size is None else size
         return cls(gamma, residual, objective, gap, passes + 1, size, single is None)
+
+    @classmethod
+    def better_of(cls, problem: RestrictedLeastSquares, gamma: Matrix) -> _Answer:
+        """Of these coordinates and 0 those with the smaller objective, for each target; one pass."""
+        (residual, objective), (at_zero, of_zero) = problem.residuals_of_two(gamma)
+        better = objective < of_zero
+        residual = np.where(better, residual, at_zero)
+        return cls(
+            np.where(better, gamma, 0.0),
+            residual,
+            np.where(better, objective, of_zero),
+            (residual**2).sum(axis=0) / problem.alphas,
+            1,
+            _lengths(at_zero),
+        )
 
     def in_double(self, problem: RestrictedLeastSquares) -> _Answer:
         """The same coordinates with a residual in float64, which takes a pass unless it is."""
