@@ -40,6 +40,8 @@ _LOST = 1e4
 # Passes after which a preconditioner from landmarks is given up for one from a sample of the rows. Where it serves,
 # there were 20 to 75.
 _PATIENCE = 80
+# Coefficients up to this and from its reciprocal on, and their products with kernel values, are far inside float32.
+_RANGE = 1e25
 # Sums of squares below this have lost digits, or all of them.
 _VANISHING = 1e-250
 
@@ -92,13 +94,16 @@ class RestrictedLeastSquares:
         products, losses = passes.sweep(self.white.coefficients(gamma), visit, (k, k))
         return self.white.pull(products) - self.alphas * gamma, losses + self.alphas * (gamma**2).sum(axis=0)
 
-    def residuals_of_two(self, gamma: Matrix) -> tuple[tuple[Matrix, Vector], tuple[Matrix, Vector]]:
-        """What :meth:`residual` returns for these coordinates and for 0, from one pass."""
+    def residuals_of_two(
+        self, gamma: Matrix, rows: Passes | None = None
+    ) -> tuple[tuple[Matrix, Vector], tuple[Matrix, Vector]]:
+        """What :meth:`residual` returns for these coordinates and for 0; one pass."""
         k = gamma.shape[1]
+        passes = self.rows if rows is None else rows
         visit: Visit = _weighted_residuals_and_targets
         if self.exponents is not None:
             visit = partial(_scaled_residuals_and_targets, self.exponents)
-        products, losses = self.rows.sweep(self.white.coefficients(gamma), visit, (2 * k, 2 * k))
+        products, losses = passes.sweep(self.white.coefficients(gamma), visit, (2 * k, 2 * k))
         pulled = self.white.pull(products)
         objective = losses[:k] + self.alphas * (gamma**2).sum(axis=0)
         return (pulled[:, :k] - self.alphas * gamma, objective), (pulled[:, k:], losses[k:])
@@ -240,7 +245,7 @@ class RestrictedCG:
         if not (isinstance(rows, StoredRows) and clusters.are_cheaper(*rows.shape[:2])):
             inverse, start = self._by_sample(problem)
             single = in_single(rows, stack)
-            return self._refine(problem, inverse, answer or _Answer.better_of(problem, start), single)
+            return self._refine(problem, inverse, answer or self._better_of(problem, start, single), single)
         single = in_single(rows, stack)
         answer = answer or self._zero(problem, single)
         gram = single.gram if isinstance(single, StoredRows) else rows.gram
@@ -268,6 +273,20 @@ class RestrictedCG:
                 return _Answer.at(problem, zero, 1)
             return answer.in_double(problem) if answer.is_small(self.tol) else answer
         return _Answer.at(problem, zero, 0)
+
+    def _better_of(self, problem: RestrictedLeastSquares, start: Matrix, single: Passes | None) -> _Answer:
+        """The start or 0, with a residual that is as exact as the steps that follow."""
+        n, m, _ = problem.rows.shape
+        largest = float(np.abs(problem.white.coefficients(start)).max(initial=0.0))
+        # The solution of a sample of all rows is that of the problem.
+        if single is None or precondition.sample_size(n, m) == n or not 1 / _RANGE < largest < _RANGE:
+            return _Answer.better_of(problem, start)
+        try:
+            answer = _Answer.better_of(problem, start, single)
+        except NumericalError:
+            # Some kernel value is beyond the range of float32, and the steps go on in float64.
+            return replace(_Answer.better_of(problem, start), passes=2)
+        return answer.in_double(problem) if answer.is_small(self.tol) else answer
 
     def _by_sample(self, problem: RestrictedLeastSquares) -> tuple[precondition.EstimatedInverse, Matrix]:
         """The inverse of the Hessian of a sample of the rows, and the solution for these rows alone."""
@@ -302,7 +321,8 @@ class RestrictedCG:
                 continue
             falls = answer.gap.sum() < best.gap.sum()
             if run.single is not None and not answer.gap.sum() < best.gap.sum() * _SINGLE_FALL:
-                best = replace(answer if falls else best, passes=answer.passes).in_double(problem)
+                # The objective of the answer is the smaller one; the gap is a bound.
+                best = replace(answer if falls or not best.exact else best, passes=answer.passes)
                 run = _Run(problem, inverse, best, None)
                 continue
             if not answer.gap.sum() < best.gap.sum() / _FALL:
@@ -342,7 +362,7 @@ class RestrictedCG:
             record("passes over the rows", taken, partial(_figures, objective, gap))
             aim = share * np.maximum(objective, 0.0)
             if run.single is not None:
-                aim = np.maximum(aim, _SINGLE * best.gap)
+                aim = np.maximum(aim, best.rounding(run.problem.alphas))
             if (gap <= aim).all() or not gap.sum() < _LOST * best.gap.sum():
                 return
             # With nearly equal landmarks, products in float32 may give an objective below 0, unlike a sum of squares.
@@ -415,9 +435,9 @@ class _Answer:
         return cls(gamma, residual, objective, gap, passes + 1, size, single is None)
 
     @classmethod
-    def better_of(cls, problem: RestrictedLeastSquares, gamma: Matrix) -> _Answer:
+    def better_of(cls, problem: RestrictedLeastSquares, gamma: Matrix, single: Passes | None = None) -> _Answer:
         """Of these coordinates and 0 those with the smaller objective, for each target; one pass."""
-        (residual, objective), (at_zero, of_zero) = problem.residuals_of_two(gamma)
+        (residual, objective), (at_zero, of_zero) = problem.residuals_of_two(gamma, single)
         better = objective < of_zero
         residual = np.where(better, residual, at_zero)
         return cls(
@@ -427,7 +447,12 @@ class _Answer:
             (residual**2).sum(axis=0) / problem.alphas,
             1,
             _lengths(at_zero),
+            single is None,
         )
+
+    def rounding(self, alphas: Vector) -> Vector:
+        """The gap below which its residual says nothing, if that or the next steps are in float32."""
+        return _SINGLE * (self.gap if self.exact else np.maximum(self.gap, self.size**2 / alphas))
 
     def in_double(self, problem: RestrictedLeastSquares) -> _Answer:
         """The same coordinates with a residual in float64, which takes a pass unless it is."""
