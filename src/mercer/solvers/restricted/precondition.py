@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from mercer._errors import NumericalError
 from mercer._types import Matrix, Positions, Vector
-from mercer.engine import lapack, memory, tiles
+from mercer.engine import lapack, memory, threads, tiles
 from mercer.solvers.restricted.clusters import Clusters
 from mercer.solvers.restricted.passes import Passes, RowsWithState
 from mercer.solvers.restricted.whitening import Whitening
@@ -21,6 +22,8 @@ _ROWS_PER_PASS = 30
 _LARGEST_SINGLE = 1e30
 # Rows of the sample whose weighted features are in memory at once.
 _STRIP = 1024
+# Of these, by one task.
+_PART = 128
 
 
 def sample_size(n: int, m: int) -> int:
@@ -139,8 +142,19 @@ def _square(features: Matrix, weights: Vector, penalty: float) -> Matrix:
     m = features.shape[1]
     H = np.zeros((m, m), np.float32 if single else np.float64)
     roots = np.sqrt(weights)[:, None]
+    strip = np.empty((min(len(features), _STRIP), m), H.dtype)
+
+    def weigh(rows: slice, start: int) -> None:
+        weighted = strip[rows.start - start : rows.stop - start]
+        np.multiply(features[rows], roots[rows], out=weighted, casting="same_kind")
+
     for rows in tiles.spans(len(features), _STRIP):
-        lapack.add_square_of_columns(H, (features[rows] * roots[rows]).astype(H.dtype, copy=False))
+        parts = (
+            slice(rows.start + part.start, rows.start + part.stop)
+            for part in tiles.spans(rows.stop - rows.start, _PART)
+        )
+        threads.run([partial(weigh, part, rows.start) for part in parts])
+        lapack.add_square_of_columns(H, strip[: rows.stop - rows.start])
     return H.astype(np.float64, copy=False)
 
 
