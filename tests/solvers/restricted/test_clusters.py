@@ -36,8 +36,11 @@ def test_of_rows_that_are_landmarks_the_hessian_is_exact(penalty, rtol):
     white, weights = whitening(), RNG.uniform(0.5, 2.0, 120)
     rows = np.repeat(np.arange(40), 3)
     K = np.asarray(KERNEL(Z[rows], Z))
-    found = product(Clusters.of(PrecomputedGram(K, symmetric=False), weights, white).factor(penalty))
+    targets = RNG.normal(size=(120, 2))
+    estimated = Clusters.of(PrecomputedGram(K, symmetric=False), weights, targets, white)
+    found = product(estimated.factor(penalty))
     features = white.features(K.copy())
+    np.testing.assert_allclose(estimated.products(), features.T @ (weights[:, None] * targets), atol=1e-8)
     exact = features.T @ (weights[:, None] * features) + penalty * np.eye(40)
     np.testing.assert_allclose(found, exact, rtol=0, atol=rtol * exact.max())
 
@@ -47,9 +50,10 @@ def test_rows_belong_to_the_closest_landmark_in_feature_space(stored):
     X = RNG.normal(size=(700, 3))
     kernel = Linear() + 1.0
     gram = PrecomputedGram(np.asarray(kernel(X, Z)), symmetric=False) if stored else Gram(kernel, X, Z)
-    found = Clusters.of(gram, np.ones(700), whitening(kernel), n_jobs=2)
+    found = Clusters.of(gram, np.ones(700), X, whitening(kernel), n_jobs=2)
     closest = ((X[:, None] - Z) ** 2).sum(axis=2).argmin(axis=1)
     np.testing.assert_array_equal(found.weights, np.bincount(closest, minlength=40))
+    np.testing.assert_allclose(found.targets[:, 2], np.bincount(closest, X[:, 2], 40), atol=1e-12)
 
 
 def test_of_many_rows_a_sample_is_assigned():
@@ -57,8 +61,8 @@ def test_of_many_rows_a_sample_is_assigned():
     rows = np.repeat([0, 1], [3000, 1000])
     white = Whitening.of(np.eye(2))
     seeds = range(50)
-    gram = PrecomputedGram(np.eye(2)[rows], symmetric=False)
-    found = np.array([Clusters.of(gram, np.full(4000, 2.0), white, seed).weights for seed in seeds])
+    gram, targets = PrecomputedGram(np.eye(2)[rows], symmetric=False), np.zeros((4000, 1))
+    found = np.array([Clusters.of(gram, np.full(4000, 2.0), targets, white, seed).weights for seed in seeds])
     np.testing.assert_allclose(found.sum(axis=1), 8000.0)
     assert len(np.unique(found[:, 0])) > 5
     # The mean of 50 draws has a standard error of .01 of the whole.
@@ -67,7 +71,7 @@ def test_of_many_rows_a_sample_is_assigned():
 
 def test_a_matrix_that_is_not_positive_is_refused():
     with pytest.raises(NumericalError, match="singular to working precision"):
-        Clusters(whitening(), np.ones(40)).factor(-1e3)
+        Clusters(whitening(), np.ones(40), np.ones((40, 1))).factor(-1e3)
 
 
 def stated(n=3000, m=150, alphas=(0.3, 1.0)):

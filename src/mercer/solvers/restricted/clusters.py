@@ -61,6 +61,8 @@ class Clusters:
         Of the m landmarks.
     weights : ndarray of shape (m,)
         c, the sums of the weights of the rows.
+    targets : ndarray of shape (m, k)
+        Sums of the weighted targets of the rows.
 
     References
     ----------
@@ -72,17 +74,27 @@ class Clusters:
     >>> from mercer.gram.precomputed import PrecomputedGram
     >>> white = Whitening.of(np.eye(2))
     >>> values = np.array([[1.0, 0.2], [0.3, 0.9], [0.0, 1.0]])
-    >>> clusters = Clusters.of(PrecomputedGram(values, symmetric=False), np.ones(3), white)
+    >>> gram, targets = PrecomputedGram(values, symmetric=False), np.array([[5.0], [6.0], [7.0]])
+    >>> clusters = Clusters.of(gram, np.ones(3), targets, white)
     >>> clusters.weights.tolist(), np.triu(clusters.factor(2.0)).round(3).diagonal().tolist()
     ([1.0, 2.0], [1.732, 2.0])
+    >>> clusters.targets.tolist()
+    [[5.0], [13.0]]
     """
 
     white: Whitening
     weights: Vector
+    targets: Matrix
 
     @classmethod
     def of(
-        cls, gram: GramMatrix, row_weights: Vector, white: Whitening, seed: int = 0, n_jobs: int | None = None
+        cls,
+        gram: GramMatrix,
+        row_weights: Vector,
+        row_targets: Matrix,
+        white: Whitening,
+        seed: int = 0,
+        n_jobs: int | None = None,
     ) -> Clusters:
         """Assign rows to landmarks: all of them, or a uniform sample of 20 for each landmark.
 
@@ -91,18 +103,27 @@ class Clusters:
         gram : GramMatrix
             Kernel values of n rows and m landmarks.
         row_weights : ndarray of shape (n,)
+        row_targets : ndarray of shape (n, k)
         white : Whitening
         seed : int, default=0
             Of the sample.
         n_jobs : int, optional
         """
         n, m = gram.shape
-        weights = row_weights
+        weights, targets = row_weights, row_targets
         if n > ENOUGH * m:
             chosen = np.sort(np.random.RandomState([_STREAM, seed]).choice(n, ENOUGH * m, replace=False))
-            gram, weights = gram.restrict(chosen), row_weights[chosen] * (n / (ENOUGH * m))
+            gram, weights, targets = gram.restrict(chosen), weights[chosen] * (n / (ENOUGH * m)), targets[chosen]
         nearest = _nearest(gram, white.diagonal(), n_jobs)
-        return cls(white, np.bincount(nearest, weights=weights, minlength=m).astype(np.float64))
+        sums = [np.bincount(nearest, weights=column, minlength=m) for column in (weights, *(weights * targets.T))]
+        return cls(white, sums[0].astype(np.float64), np.column_stack(sums[1:]).astype(np.float64))
+
+    # Each row only by its landmark.
+    has_all_rows = False
+
+    def products(self) -> Matrix:
+        """The estimated ``Phi^T W T`` of the targets T, (m, k)."""
+        return self.white.coordinates(self.targets)
 
     def factor(self, penalty: float) -> Matrix:
         """The Cholesky factor of ``L^T diag(c) L + penalty I``, (m, m), in the upper triangle.

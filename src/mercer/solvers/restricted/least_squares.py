@@ -243,15 +243,17 @@ class RestrictedCG:
         """Steps from an answer or 0 until the gap is small, with the preconditioner that takes the least time."""
         rows = problem.rows
         if not (isinstance(rows, StoredRows) and clusters.are_cheaper(*rows.shape[:2])):
-            inverse, start = self._by_sample(problem)
+            hessian, inverse = self._by_sample(problem)
             single = in_single(rows, stack)
-            return self._refine(problem, inverse, answer or self._better_of(problem, start, single), single)
+            return self._refine(problem, inverse, answer or self._begin(problem, hessian, inverse, single), single)
         single = in_single(rows, stack)
-        answer = answer or self._zero(problem, single)
         gram = single.gram if isinstance(single, StoredRows) else rows.gram
         if clusters.are_cheaper(*gram.shape, _numbers_of_a_value(gram)):
-            hessian = clusters.Clusters.of(gram, rows.weights, problem.white, self.random_state, rows.n_jobs)
-            inverse = precondition.EstimatedInverse.of(hessian, np.asarray(problem.alphas))
+            landmarks = clusters.Clusters.of(
+                gram, rows.weights, rows.targets, problem.white, self.random_state, rows.n_jobs
+            )
+            inverse = precondition.EstimatedInverse.of(landmarks, np.asarray(problem.alphas))
+            answer = answer or self._begin(problem, landmarks, inverse, single)
             # Without room for a sample, there is nothing to give up for.
             most = _PATIENCE if fits(precondition.sample_bytes(*gram.shape)) else self.max_iter
             few = replace(self, max_iter=min(self.max_iter, most))
@@ -259,27 +261,28 @@ class RestrictedCG:
             if status is not Status.iteration_limit or self.max_iter <= most:
                 return answer, status
             del inverse
-        inverse, _ = self._by_sample(problem)
-        return self._refine(problem, inverse, answer, single)
+        hessian, inverse = self._by_sample(problem)
+        return self._refine(problem, inverse, answer or self._begin(problem, hessian, inverse, single), single)
 
-    def _zero(self, problem: RestrictedLeastSquares, single: Passes | None) -> _Answer:
-        """The answer 0, whose residual is as exact as the steps that follow; all others are in float64."""
-        zero = np.zeros(problem.rows.shape[1:])
-        if single is not None:
-            try:
-                answer = _Answer.at(problem, zero, 0, single=single)
-            except NumericalError:
-                # Some kernel value is beyond the range of float32, and the steps go on in float64.
-                return _Answer.at(problem, zero, 1)
-            return answer.in_double(problem) if answer.is_small(self.tol) else answer
-        return _Answer.at(problem, zero, 0)
+    def _by_sample(self, problem: RestrictedLeastSquares) -> tuple[precondition.Sampled, precondition.EstimatedInverse]:
+        sampled = precondition.Sampled.of(problem.rows, problem.white, np.random.RandomState(self.random_state))
+        return sampled, precondition.EstimatedInverse.of(sampled, np.asarray(problem.alphas))
 
-    def _better_of(self, problem: RestrictedLeastSquares, start: Matrix, single: Passes | None) -> _Answer:
-        """The start or 0, with a residual that is as exact as the steps that follow."""
-        n, m, _ = problem.rows.shape
-        largest = float(np.abs(problem.white.coefficients(start)).max(initial=0.0))
-        # The solution of a sample of all rows is that of the problem.
-        if single is None or precondition.sample_size(n, m) == n or not 1 / _RANGE < largest < _RANGE:
+    def _begin(
+        self,
+        problem: RestrictedLeastSquares,
+        hessian: precondition.Sampled | clusters.Clusters,
+        inverse: precondition.EstimatedInverse,
+        single: Passes | None,
+    ) -> _Answer:
+        """The solution for what the Hessian is estimated from, or 0, with a residual as exact as the next steps."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            start = inverse(hessian.products())
+            start = start if problem.exponents is None else np.ldexp(start, -problem.exponents)
+            start[:, ~np.isfinite(start).all(axis=0)] = 0.0
+            largest = float(np.abs(problem.white.coefficients(start)).max(initial=0.0))
+        # The solution for all rows is that of the problem.
+        if single is None or hessian.has_all_rows or not 1 / _RANGE < largest < _RANGE:
             return _Answer.better_of(problem, start)
         try:
             answer = _Answer.better_of(problem, start, single)
@@ -287,13 +290,6 @@ class RestrictedCG:
             # Some kernel value is beyond the range of float32, and the steps go on in float64.
             return replace(_Answer.better_of(problem, start), passes=2)
         return answer.in_double(problem) if answer.is_small(self.tol) else answer
-
-    def _by_sample(self, problem: RestrictedLeastSquares) -> tuple[precondition.EstimatedInverse, Matrix]:
-        """The inverse of the Hessian of a sample of the rows, and the solution for these rows alone."""
-        sampled = precondition.Sampled.of(problem.rows, problem.white, np.random.RandomState(self.random_state))
-        inverse = precondition.EstimatedInverse.of(sampled, np.asarray(problem.alphas))
-        targets = sampled.targets if problem.exponents is None else np.ldexp(sampled.targets, -problem.exponents)
-        return inverse, inverse(sampled.features.T @ (sampled.weights[:, None] * targets))
 
     def _refine(
         self,

@@ -72,11 +72,14 @@ class Sampled:
     targets : ndarray of shape (s, t)
     weights : ndarray of shape (s,)
         Those of the rows, times n / s.
+    has_all_rows : bool
+        Whether s is n.
     """
 
     features: Matrix
     targets: Matrix
     weights: Vector
+    has_all_rows: bool
 
     @classmethod
     def of(cls, rows: Passes, white: Whitening, random: np.random.RandomState, copies: int = 1) -> Sampled:
@@ -85,7 +88,7 @@ class Sampled:
         count = sample_size(n, m)
         with memory.reserve(sample_bytes(n, m, copies), f"kernel values of {count:,} rows and {m:,} landmarks"):
             K, part = rows.sample(count, random)
-            return cls(white.features(K), part.targets, part.weights[:, 0] * (n / len(K)))
+            return cls(white.features(K), part.targets, part.weights[:, 0] * (n / len(K)), count == n)
 
     @classmethod
     def marked(cls, rows: RowsWithState, white: Whitening) -> Sampled | None:
@@ -97,7 +100,11 @@ class Sampled:
             if sample is None:
                 return None
             K, part = sample
-            return cls(white.features(K), part.targets, part.weights[:, 0])
+            return cls(white.features(K), part.targets, part.weights[:, 0], has_all_rows=False)
+
+    def products(self) -> Matrix:
+        """The estimated ``Phi^T W T`` of the targets T, (m, t)."""
+        return self.features.T @ (self.weights[:, None] * self.targets)
 
     def factor(self, penalty: float | Vector, curvature: Vector | None = None, *, offset: bool = False) -> Matrix:
         """The Cholesky factor of the estimated Hessian, ``sum_i w_i c_i phi_i phi_i'`` plus a diagonal.
