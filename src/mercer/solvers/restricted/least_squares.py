@@ -162,7 +162,8 @@ class RestrictedCG:
 
     The estimate is that of a sample of the rows or, for many landmarks, of the landmarks weighted by the rows that are
     closest to each; if the latter takes 80 passes without an end, a sample follows. Steps that stall before are not
-    taken again: what is left is rounding of the residuals, whatever the preconditioner.
+    taken again: what is left is rounding of the residuals, whatever the preconditioner. They begin at the solution for
+    what the Hessian is estimated from, or at 0 where that has the smaller objective.
 
     With :math:`\Phi = K_{nm} L^{-\top}`, :math:`H = \Phi^\top W \Phi + \alpha I` and the residual r of
     :math:`H \gamma = \Phi^\top W t`, the objective is above the least one by :math:`r^\top H^{-1} r`, which is at most
