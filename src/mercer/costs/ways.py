@@ -32,7 +32,7 @@ from mercer.solvers.svm.pairwise import JOINED
 # benchmarks/scale.py.
 # One for the decomposition, and two for errors of rows left out.
 _PASSES_OF_PENALTIES = {"loo": 3, "gcv": 1, "evidence": 1}
-_PASSES, _PASSES_OF_NEWTON, _PASSES_OF_MULTIPLIERS = 16, 25, 50
+_PASSES, _PASSES_OF_NEWTON, _PASSES_OF_MULTIPLIERS = 12, 25, 50
 # How often Newton's method computes its preconditioner again.
 _REFRESHED = 4
 _PRODUCTS, _PRODUCTS_OF_LANCZOS, _NEWTON_STEPS = 40, 40, 8
