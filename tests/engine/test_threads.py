@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import _thread
+import gc
 import os
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +21,9 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 import mercer
 from mercer import kernels
 from mercer.engine import settings, threads
+from mercer.engine.pool import Pool
 from mercer.gram import Gram
+from mercer.loops.outcome import Outcome
 
 X = np.random.default_rng(0).normal(size=(600, 3))
 
@@ -286,3 +291,58 @@ def test_an_interrupt_at_any_step_leaves_nothing_locked() -> None:
     assert done.returncode == 0 and not done.stderr, done.stderr
     steps = {name: int(number) for name, number in (line.split() for line in done.stdout.splitlines())}
     assert set(steps) == {"run", "load", "read"} and min(steps.values()) >= 20, steps
+
+
+def test_a_loop_is_loaded_at_the_exit_of_the_interpreter() -> None:
+    program = (
+        "import atexit, numpy as np\nfrom mercer.kernels import RBF\n"
+        "atexit.register(lambda: print(RBF(1.0)(np.ones((5, 3))).sum()))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "25.0\n", done.stderr
+
+
+def test_errors_of_several_tasks_keep_no_arrays() -> None:
+    class Array(np.ndarray):
+        """One that weak references can point to."""
+
+    arrays = [np.ones(3).view(Array) for _ in range(3)]
+    links = [weakref.ref(array) for array in arrays]
+    together = threading.Barrier(3, timeout=20)
+
+    def task(array: np.ndarray) -> None:
+        together.wait()
+        raise MemoryError(len(array))
+
+    gc.disable()
+    try:
+        with pytest.raises(MemoryError):
+            threads.run([partial(task, arrays.pop()) for _ in range(3)], n_jobs=3)
+        until = time.monotonic() + 5
+        while any(link() is not None for link in links) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert [link() for link in links] == [None] * 3
+    finally:
+        gc.enable()
+
+
+def test_ctrl_c_as_a_long_loop_begins_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[int] = []
+
+    def loop(stop: np.ndarray) -> None:
+        while not stop[0]:
+            steps.append(1)
+            time.sleep(0.001)
+
+    def put(pool: Pool, outcome: Outcome[None]) -> None:
+        pool._calls.put(outcome)
+        while not steps:
+            time.sleep(0.001)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Pool, "put", put)
+    with pytest.raises(KeyboardInterrupt):
+        threads.interruptible(loop, (), steps=1e9)
+    count = len(steps)
+    time.sleep(0.05)
+    assert len(steps) == count

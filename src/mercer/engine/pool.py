@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
-from mercer.loops.outcome import Outcome, Value
+from mercer.loops.outcome import Outcome
 
 
 class Pool:
@@ -16,8 +15,9 @@ class Pool:
     It is not the pool of the standard library, which Ctrl-C can leave locked (see :mod:`mercer.loops.outcome`). The
     interpreter does not wait for these threads when it exits: whoever asks for a call must wait for its end.
 
-    >>> pool = Pool("example", threads=1)
-    >>> pool.start(lambda: 7).result()
+    >>> pool, outcome = Pool("example", threads=1), Outcome(lambda: 7)
+    >>> pool.put(outcome)
+    >>> outcome.result()
     7
     >>> pool.close()
     """
@@ -34,12 +34,6 @@ class Pool:
             threading.Thread(target=self._work, name=f"{self._name}_{self._size}", daemon=True).start()
             # Afterwards: after Ctrl-C in between there may be a thread more than counted, but none less.
             self._size += 1
-
-    def start(self, call: Callable[[], Value]) -> Outcome[Value]:
-        """Have one of the threads make a call, as soon as one is free."""
-        outcome = Outcome(call)
-        self.put(outcome)
-        return outcome
 
     def put(self, outcome: Outcome[Any]) -> None:
         """Have one of the threads make the call of an outcome, as soon as one is free."""

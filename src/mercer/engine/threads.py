@@ -219,12 +219,13 @@ def interruptible(loop: Callable[..., Any], arguments: tuple[Any, ...], steps: f
     if steps < _LONG or threading.current_thread() is not threading.main_thread():
         value = loop(*arguments, flag)
     else:
-        outcome = _pool_of(1).start(lambda: loop(*arguments, flag))
+        pool, outcome = _pool_of(1), Outcome(lambda: loop(*arguments, flag))
         try:
+            pool.put(outcome)
             outcome.wait()
         except BaseException:
             flag[0] = 1
-            outcome.wait()
+            outcome.settle()
             raise
         value = outcome.result()
     checkpoint()
@@ -319,4 +320,5 @@ def _run_on_pool(todo: list[Task], workers: int) -> None:
         stop[0] = 1
         for outcome in outcomes:
             outcome.settle()
+            outcome.forget_error()
         raise

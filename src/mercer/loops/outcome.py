@@ -7,6 +7,8 @@ compiler the main thread therefore never enters.
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,6 +26,7 @@ class Outcome(Generic[Value]):
         self._value: Value | None = None
         self._error: BaseException | None = None
         self._is_settled = self._has_begun = self._has_ended = False
+        self._process = os.getpid()
         # Its locks are in C, out of the reach of Ctrl-C.
         self._bell: SimpleQueue[None] = SimpleQueue()
 
@@ -40,10 +43,13 @@ class Outcome(Generic[Value]):
         self._bell.put(None)
 
     def wait(self) -> None:
-        """Return after the call has ended."""
+        """Return after the call has ended, or will never end.
+
+        At the exit of the interpreter, other threads no longer run; a forked process has none of them.
+        """
         # With short timeouts, because Ctrl-C does not end a wait on every system, and because it may end this one after
         # the bell and before it is noticed.
-        while not self._has_ended:
+        while not (self._has_ended or sys.is_finalizing() or os.getpid() != self._process):
             with suppress(Empty):
                 self._bell.get(timeout=0.2)
 
@@ -53,10 +59,14 @@ class Outcome(Generic[Value]):
         if self._has_begun:
             self.wait()
 
+    def forget_error(self) -> BaseException | None:
+        """The error of the call, which refers to all that the call used and, by its traceback, to this object."""
+        error, self._error = self._error, None
+        return error
+
     def raise_error(self) -> None:
         """Raise the error of the call, if it has ended in one."""
-        # The error's traceback refers to this object, so keeping it would keep all that the call used.
-        error, self._error = self._error, None
+        error = self.forget_error()
         if error is not None:
             try:
                 raise error
@@ -66,12 +76,14 @@ class Outcome(Generic[Value]):
     def result(self) -> Value:
         """Wait for the end of the call; return its value, or raise its error."""
         self.wait()
+        if not self._has_ended:
+            raise RuntimeError("The thread that was to make this call no longer exists.")
         self.raise_error()
         return self._value  # type: ignore[return-value]
 
 
 def call_apart(call: Callable[[], Value], name: str) -> Value:
-    """Make a call in a thread of its own and return its value.
+    """Make a call in a thread of its own, if one can be had, and return its value.
 
     After Ctrl-C the thread continues until the call returns or the process ends.
 
@@ -79,5 +91,9 @@ def call_apart(call: Callable[[], Value], name: str) -> Value:
     7
     """
     outcome = Outcome(call)
-    threading.Thread(target=outcome.run, name=name, daemon=True).start()
+    try:
+        threading.Thread(target=outcome.run, name=name, daemon=True).start()
+    except RuntimeError:
+        # The system has no more threads, or the interpreter exits and starts none.
+        outcome.run()
     return outcome.result()

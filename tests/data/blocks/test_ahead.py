@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -68,3 +71,25 @@ def test_settings_hold_in_the_thread():
 
     with config(memory="5MiB"):
         assert next(read_ahead(items())) == 5 * 2**20
+
+
+PROGRAM = """
+import os, sys, time
+from mercer.data.blocks.ahead import read_ahead
+
+def items():
+    while True:
+        time.sleep(0.05)
+        yield 1
+
+ahead = read_ahead(items())
+next(ahead)
+"""
+
+
+@pytest.mark.parametrize("ending", ["", "if os.fork() == 0: sys.exit(0)\nos.wait(); ahead.close()", "raise ValueError"])
+def test_a_process_ends_in_the_middle_of_the_items(ending):
+    if "fork" in ending and not hasattr(os, "fork"):
+        pytest.skip("this system has no fork")
+    done = subprocess.run([sys.executable, "-c", PROGRAM + ending], capture_output=True, text=True, timeout=60)
+    assert done.returncode == ("raise" in ending) and ("ValueError" in done.stderr) == ("raise" in ending), done.stderr

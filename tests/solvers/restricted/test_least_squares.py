@@ -322,3 +322,11 @@ def test_targets_whose_squares_vanish(exponent):
     np.testing.assert_allclose(scaled, solution.value[:, 1], rtol=1e-5, atol=1e-5 * np.abs(scaled).max())
     again = RestrictedCG(1e-9).solve(small, solution.state.gamma)
     assert again.certificate.iterations < solution.certificate.iterations
+
+
+def test_the_violation_of_a_small_target_beside_a_large_one():
+    stated, _ = problem(3000, 60, alphas=(0.1, 0.1))
+    stated.rows.targets[:, 1] *= 1e-60
+    solution = RestrictedCG(1e-6, max_iter=3).solve(stated)
+    sizes = [np.linalg.norm(stated.residual(gamma)[0], axis=0) for gamma in (solution.state.gamma, np.zeros((60, 2)))]
+    assert solution.certificate.kkt_violation == pytest.approx((sizes[0] / sizes[1]).max(), rel=1e-3)

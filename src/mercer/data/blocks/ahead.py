@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from mercer.engine import settings
 from mercer.engine.pool import Pool
+from mercer.loops.outcome import Outcome
 
 Item = TypeVar("Item")
 
@@ -28,11 +29,15 @@ def read_ahead(items: Iterator[Item]) -> Iterator[Item]:
 
     # One thread reads all items, because some sources, such as SQLite, allow no other.
     pool = Pool("mercer-blocks", threads=1)
-    pending = pool.start(following)
+    pending = Outcome(following)
     try:
+        pool.put(pending)
         while (item := pending.result()) is not end:
-            pending = pool.start(following)
+            pending = Outcome(following)
+            pool.put(pending)
             yield item  # type: ignore[misc]
     finally:
-        pending.wait()
-        pool.close()
+        try:
+            pending.settle()
+        finally:
+            pool.close()

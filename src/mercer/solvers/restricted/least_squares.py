@@ -290,6 +290,9 @@ class RestrictedCG:
         except NumericalError:
             # Some kernel value is beyond the range of float32, and the steps go on in float64.
             return replace(_Answer.better_of(problem, start), passes=2)
+        if (answer.size < 1 / _RANGE).any():
+            # The products of small targets beside large ones are lost.
+            return replace(_Answer.better_of(problem, start), passes=2)
         return answer.in_double(problem) if answer.is_small(self.tol) else answer
 
     def _refine(
