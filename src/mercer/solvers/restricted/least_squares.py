@@ -304,6 +304,7 @@ class RestrictedCG:
     ) -> tuple[_Answer, Status]:
         """Steps in float32 while these lower the true residual, then in float64, until the gap is small."""
         progress = Progress(self.max_iter, "passes over the rows")
+        record("passes over the rows", best.passes, partial(_figures, best.objective, best.gap))
         run = _Run(problem, inverse, best, single)
         while not best.is_small(self.tol):
             if best.passes + 2 > self.max_iter:
