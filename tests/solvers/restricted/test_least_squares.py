@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF, Linear, Spectrum
 from mercer.solvers.restricted.least_squares import RestrictedCG, RestrictedLeastSquares, _Answer
 from mercer.solvers.restricted.passes import StoredRows
-from mercer.solvers.restricted.precondition import sample_bytes
+from mercer.solvers.restricted.precondition import Sampled, sample_bytes
 from mercer.solvers.restricted.whitening import Whitening
 from mercer.solvers.solution import Status
 
@@ -330,3 +331,23 @@ def test_the_violation_of_a_small_target_beside_a_large_one():
     solution = RestrictedCG(1e-6, max_iter=3).solve(stated)
     sizes = [np.linalg.norm(stated.residual(gamma)[0], axis=0) for gamma in (solution.state.gamma, np.zeros((60, 2)))]
     assert solution.certificate.kkt_violation == pytest.approx((sizes[0] / sizes[1]).max(), rel=1e-3)
+
+
+def test_the_features_of_the_sample_are_freed_before_the_steps(monkeypatch):
+    stated, _ = problem(3000, 60, alphas=(1e-3, 1e-3))
+    original, links, alive = Sampled.of, [], []
+
+    def of(*arguments):
+        sampled = original(*arguments)
+        links.append(weakref.ref(sampled))
+        return sampled
+
+    class Watching(StoredRows):
+        def sweep(self, V, visit, widths):
+            alive.append(links[0]() is not None)
+            return super().sweep(V, visit, widths)
+
+    monkeypatch.setattr(Sampled, "of", of)
+    rows = stated.rows
+    RestrictedCG().solve(replace(stated, rows=Watching(rows.gram, rows.targets, rows.weights)))
+    assert len(alive) > 2 and not any(alive)

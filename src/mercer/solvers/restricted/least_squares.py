@@ -244,17 +244,17 @@ class RestrictedCG:
         """Steps from an answer or 0 until the gap is small, with the preconditioner that takes the least time."""
         rows = problem.rows
         if not (isinstance(rows, StoredRows) and clusters.are_cheaper(*rows.shape[:2])):
-            hessian, inverse = self._by_sample(problem)
+            inverse, start = self._by_sample(problem)
             single = in_single(rows, stack)
-            return self._refine(problem, inverse, answer or self._begin(problem, hessian, inverse, single), single)
+            return self._refine(problem, inverse, answer or self._begin(problem, start, single), single)
         single = in_single(rows, stack)
         gram = single.gram if isinstance(single, StoredRows) else rows.gram
         if clusters.are_cheaper(*gram.shape, _numbers_of_a_value(gram)):
             landmarks = clusters.Clusters.of(
                 gram, rows.weights, rows.targets, problem.white, self.random_state, rows.n_jobs
             )
-            inverse = precondition.EstimatedInverse.of(landmarks, np.asarray(problem.alphas))
-            answer = answer or self._begin(problem, landmarks, inverse, single)
+            inverse, start = _Start.of(landmarks, problem)
+            answer = answer or self._begin(problem, start, single)
             # Without room for a sample, there is nothing to give up for.
             most = _PATIENCE if fits(precondition.sample_bytes(*gram.shape)) else self.max_iter
             few = replace(self, max_iter=min(self.max_iter, most))
@@ -262,37 +262,28 @@ class RestrictedCG:
             if status is not Status.iteration_limit or self.max_iter <= most:
                 return answer, status
             del inverse
-        hessian, inverse = self._by_sample(problem)
-        return self._refine(problem, inverse, answer or self._begin(problem, hessian, inverse, single), single)
+        inverse, start = self._by_sample(problem)
+        return self._refine(problem, inverse, answer or self._begin(problem, start, single), single)
 
-    def _by_sample(self, problem: RestrictedLeastSquares) -> tuple[precondition.Sampled, precondition.EstimatedInverse]:
+    def _by_sample(self, problem: RestrictedLeastSquares) -> tuple[precondition.EstimatedInverse, _Start]:
+        # The features of the sample, which may take more memory than all else, end with this call.
         sampled = precondition.Sampled.of(problem.rows, problem.white, np.random.RandomState(self.random_state))
-        return sampled, precondition.EstimatedInverse.of(sampled, np.asarray(problem.alphas))
+        return _Start.of(sampled, problem)
 
-    def _begin(
-        self,
-        problem: RestrictedLeastSquares,
-        hessian: precondition.Sampled | clusters.Clusters,
-        inverse: precondition.EstimatedInverse,
-        single: Passes | None,
-    ) -> _Answer:
-        """The solution for what the Hessian is estimated from, or 0, with a residual as exact as the next steps."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            start = inverse(hessian.products())
-            start = start if problem.exponents is None else np.ldexp(start, -problem.exponents)
-            start[:, ~np.isfinite(start).all(axis=0)] = 0.0
-            largest = float(np.abs(problem.white.coefficients(start)).max(initial=0.0))
-        # The solution for all rows is that of the problem.
-        if single is None or hessian.has_all_rows or not 1 / _RANGE < largest < _RANGE:
-            return _Answer.better_of(problem, start)
+    def _begin(self, problem: RestrictedLeastSquares, start: _Start, single: Passes | None) -> _Answer:
+        """The start or 0, with a residual as exact as the steps that follow."""
+        gamma = start.gamma
+        largest = float(np.abs(problem.white.coefficients(gamma)).max(initial=0.0))
+        if single is None or start.is_solution or not 1 / _RANGE < largest < _RANGE:
+            return _Answer.better_of(problem, gamma)
         try:
-            answer = _Answer.better_of(problem, start, single)
+            answer = _Answer.better_of(problem, gamma, single)
         except NumericalError:
             # Some kernel value is beyond the range of float32, and the steps go on in float64.
-            return replace(_Answer.better_of(problem, start), passes=2)
+            return replace(_Answer.better_of(problem, gamma), passes=2)
         if (answer.size < 1 / _RANGE).any():
             # The products of small targets beside large ones are lost.
-            return replace(_Answer.better_of(problem, start), passes=2)
+            return replace(_Answer.better_of(problem, gamma), passes=2)
         return answer.in_double(problem) if answer.is_small(self.tol) else answer
 
     def _refine(
@@ -370,6 +361,27 @@ class RestrictedCG:
             late = search.steps - done >= _SOON and not gap.sum() < _SINGLE_FALL * best.gap.sum()
             if run.single is not None and (late or not (objective >= -_BELOW * run.start.objective).all()):
                 return
+
+
+@dataclass(frozen=True, eq=False)
+class _Start:
+    """Coordinates of the solution for what the Hessian is estimated from; those of all rows are the solution."""
+
+    gamma: Matrix
+    is_solution: bool
+
+    @classmethod
+    def of(
+        cls, hessian: precondition.Sampled | clusters.Clusters, problem: RestrictedLeastSquares
+    ) -> tuple[precondition.EstimatedInverse, _Start]:
+        """The inverse of the estimated Hessian, and the start; 0 for targets beyond the range of float64."""
+        inverse = precondition.EstimatedInverse.of(hessian, np.asarray(problem.alphas))
+        with np.errstate(over="ignore", invalid="ignore"):
+            gamma = inverse(hessian.products())
+            if problem.exponents is not None:
+                gamma = np.ldexp(gamma, -problem.exponents)
+            gamma[:, ~np.isfinite(gamma).all(axis=0)] = 0.0
+        return inverse, cls(gamma, hessian.has_all_rows)
 
 
 class _InterruptedError(Exception):
