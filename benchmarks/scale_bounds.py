@@ -14,7 +14,7 @@ from mercer import SVC, SVR, KernelLogisticRegression, KernelRidge, certify_land
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF, Matern
 from mercer.solvers.restricted.exact import RowSample, squares
-from mercer.solvers.restricted.least_squares import RestrictedLeastSquares
+from mercer.solvers.restricted.least_squares_problem import RestrictedLeastSquares
 
 _ROWS, _PROBLEMS = 2000, 200
 _MANY = 20_000

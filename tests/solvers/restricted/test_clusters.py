@@ -12,7 +12,8 @@ from mercer.gram.precomputed import PrecomputedGram
 from mercer.kernels import RBF, Linear
 from mercer.solvers.restricted import clusters, least_squares, precondition
 from mercer.solvers.restricted.clusters import Clusters
-from mercer.solvers.restricted.least_squares import RestrictedCG, RestrictedLeastSquares
+from mercer.solvers.restricted.least_squares import RestrictedCG
+from mercer.solvers.restricted.least_squares_problem import RestrictedLeastSquares
 from mercer.solvers.restricted.passes import StoredRows
 from mercer.solvers.restricted.whitening import Whitening
 from mercer.solvers.solution import Status

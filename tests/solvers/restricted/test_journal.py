@@ -15,7 +15,8 @@ from mercer.solvers.restricted import journal
 from mercer.solvers.restricted.blocked import BlockedRows
 from mercer.solvers.restricted.criteria import Envelope, Smooth
 from mercer.solvers.restricted.journal import Journal
-from mercer.solvers.restricted.least_squares import RestrictedCG, RestrictedLeastSquares
+from mercer.solvers.restricted.least_squares import RestrictedCG
+from mercer.solvers.restricted.least_squares_problem import RestrictedLeastSquares
 from mercer.solvers.restricted.newton import RestrictedNewton, RestrictedRisk
 from mercer.solvers.restricted.passes import StoredRows
 from mercer.solvers.restricted.whitening import Whitening

@@ -13,7 +13,8 @@ from mercer import KernelRidge, config
 from mercer._errors import DataError, IndefiniteKernelError, ParameterError
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF, Linear, Spectrum
-from mercer.solvers.restricted.least_squares import RestrictedCG, RestrictedLeastSquares, _Answer
+from mercer.solvers.restricted.least_squares import RestrictedCG, _Answer
+from mercer.solvers.restricted.least_squares_problem import RestrictedLeastSquares
 from mercer.solvers.restricted.passes import StoredRows
 from mercer.solvers.restricted.precondition import Sampled, sample_bytes
 from mercer.solvers.restricted.whitening import Whitening

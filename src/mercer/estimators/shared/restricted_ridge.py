@@ -15,7 +15,8 @@ from mercer.estimators.shared.restricted import Restriction, continued, restrict
 from mercer.landmarks.choose import Landmarks
 from mercer.solvers.linear.penalty_curves import TIE, PenaltyCurves, best_of, costs_of, default_penalties, rounded
 from mercer.solvers.linear.penalty_path import Criterion
-from mercer.solvers.restricted.least_squares import RestrictedCG, RestrictedLeastSquares, RestrictedState
+from mercer.solvers.restricted.least_squares import RestrictedCG, RestrictedState
+from mercer.solvers.restricted.least_squares_problem import RestrictedLeastSquares
 from mercer.solvers.restricted.passes import Passes
 from mercer.solvers.restricted.penalties import DecomposedRows
 from mercer.solvers.restricted.whitening import Whitening
