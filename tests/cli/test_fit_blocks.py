@@ -320,6 +320,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "landmarks alone": (["rows/0.parquet", "--landmarks", "9"], "--landmarks is for fits over landmarks"),
     "landmarks in words": (["rows", "--approximation", "nystroem", "--landmarks", "many"], "or auto, but is 'many'"),
     "no landmarks": (["rows", "--approximation", "nystroem", "--landmarks", "0"], "at least 1, or auto"),
+    "a checkpoint at standard output": (["rows", *FIT, "--checkpoint", "-"], "must be a file, which is read again"),
     "several fits": (["rows", *FIT[:2], "--landmarks", "auto", "--checkpoint", "a"], "--checkpoint keeps one fit"),
     "a checkpoint alone": (["rows/0.parquet", "--checkpoint", "a"], "--checkpoint is for fits over landmarks"),
     "a pattern alone": (["rows/*.parquet"], "add --approximation nystroem"),

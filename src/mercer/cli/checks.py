@@ -134,6 +134,8 @@ def _check_approximation(options: FitOptions) -> None:
     _check_model_over_landmarks(options)
     if options.checkpoint is not None and options.landmarks == "auto":
         raise ParameterError("--checkpoint keeps one fit, and --landmarks auto makes several; leave one of them out.")
+    if str(options.checkpoint) == STANDARD:
+        raise ParameterError("--checkpoint must be a file, which is read again, and not standard output (-).")
     if options.checkpoint is not None and (options.checkpoint.is_dir() or not options.checkpoint.parent.is_dir()):
         raise ParameterError(f"--checkpoint {options.checkpoint} must be a file in a folder that exists.")
 

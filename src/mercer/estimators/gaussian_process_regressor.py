@@ -21,6 +21,7 @@ from mercer.estimators.gaussian.options import (
     NOISE_BOUNDS,
     ROWS_OR_LANDMARKS,
     TARGETS_AND_TREND,
+    VARIANCES,
     check_search,
     mean_functions,
     noise_parameter,
@@ -252,6 +253,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
             has_full_diagonal("L_"),
             TARGETS_AND_TREND,
             ROWS_OR_LANDMARKS,
+            VARIANCES,
             theta_fits(lambda m: m.noise_ is not None),
         ),
     )

@@ -159,6 +159,8 @@ class TableModel(BaseEstimator):
             "target_scale_": Number(least=float(np.finfo(np.float64).tiny)),
             "calibration_": Is(CrossFitNumbers, CrossFitClasses),
         },
+        # What the model can do is read from it.
+        parameters={"estimator": Is(BaseEstimator)},
         rules=(
             ("the estimator does not match the encoded columns and the target", _fits_its_estimator),
             ("the calibration does not match the estimator", _calibration_fits),

@@ -53,6 +53,19 @@ def row_variances(alpha: Any, n: int) -> Vector:
     return np.broadcast_to(values.ravel(), n).copy() if values.size == 1 else values.copy()
 
 
+def _are_variances(model: Any) -> bool:
+    """Whether ``alpha`` is one variance or several, as a fit requires."""
+    try:
+        values = np.asarray(model.alpha, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return values.ndim <= 1 and bool((np.isfinite(values) & (values >= 0)).all())
+
+
+VARIANCES = ("alpha is not a variance of at least 0, or one for each row", _are_variances)
+"""A rule for the fitted object: predictions of observations add ``alpha``."""
+
+
 def noise_parameter(noise: Any, bounds: Any) -> Parameter | None:
     """The variance of the noise as a hyper-parameter; None if it is not one."""
     if noise is None:
