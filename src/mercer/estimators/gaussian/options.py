@@ -54,12 +54,12 @@ def row_variances(alpha: Any, n: int) -> Vector:
 
 
 def _are_variances(model: Any) -> bool:
-    """Whether ``alpha`` is one variance or several, as a fit requires."""
+    """Whether ``alpha`` is one variance or several; how many rows a fit over landmarks had is not kept."""
     try:
-        values = np.asarray(model.alpha, dtype=np.float64)
-    except (TypeError, ValueError):
+        row_variances(model.alpha, max(1, np.size(model.alpha)))
+    except ParameterError:
         return False
-    return values.ndim <= 1 and bool((np.isfinite(values) & (values >= 0)).all())
+    return True
 
 
 VARIANCES = ("alpha is not a variance of at least 0, or one for each row", _are_variances)
