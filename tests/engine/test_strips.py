@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mercer.engine.strips import sweep
+from mercer.engine import strips
+from mercer.engine.strips import FirstRows, sweep
 
 RNG = np.random.default_rng(0)
 K = RNG.normal(size=(1500, 30))
@@ -42,3 +43,50 @@ def test_without_columns_there_are_sums_alone():
     products, sums = sweep(fill, K.shape, K.dtype, V, lambda rows, F: (F[:, :0], F.sum(axis=0)), (0, 3))
     assert products.shape == (30, 0)
     np.testing.assert_allclose(sums, (K @ V).sum(axis=0))
+
+
+@pytest.mark.parametrize("kept", [0, 1, 700, 1500])
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_first_rows_are_evaluated_once(kept, blocks, monkeypatch):
+    # Strips of 64 rows, each in one or three blocks of columns.
+    monkeypatch.setattr(strips, "_BYTES", 8 * 64 * (30 if blocks == 1 else 10))
+    evaluated = np.zeros(K.shape, dtype=int)
+
+    def counting(rows, columns, out):
+        evaluated[rows, columns] += 1
+        fill(rows, columns, out)
+
+    first = FirstRows(counting, np.empty((kept, 30)))
+
+    def visit(rows, F):
+        return F, (F**2).sum(axis=0)
+
+    expected = sweep(fill, K.shape, K.dtype, V, visit, (3, 3), 1)
+    for jobs in (1, 2, 1):
+        found = sweep(first, K.shape, K.dtype, V, visit, (3, 3), jobs)
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+    # All strips that end within the rows that are kept.
+    whole = len(K) if kept == len(K) else kept // 64 * 64
+    assert (evaluated[:whole] == 1).all() and (evaluated[whole:] == 3).all()
+    np.testing.assert_array_equal(first.values[:whole], K[:whole])
+
+
+def test_first_rows_after_an_interruption():
+    calls = []
+
+    def interrupted(rows, columns, out):
+        calls.append(rows)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        fill(rows, columns, out)
+
+    first = FirstRows(interrupted, np.full(K.shape, np.nan))
+
+    def visit(rows, F):
+        return F, F[0]
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep(first, K.shape, K.dtype, V, visit, (3, 3), 1)
+    found = sweep(first, K.shape, K.dtype, V, visit, (3, 3), 1)
+    np.testing.assert_array_equal(found[0], sweep(fill, K.shape, K.dtype, V, visit, (3, 3), 1)[0])

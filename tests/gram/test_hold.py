@@ -12,7 +12,18 @@ from gram.naive_gram import NaiveGram
 from mercer._errors import MemoryBudgetError
 from mercer.engine import memory
 from mercer.gram import Gram, PrecomputedGram
-from mercer.gram.hold import REMEDY, capacity, evaluated, fits, held_in_single, hold, hold_exact, hold_rows, is_small
+from mercer.gram.hold import (
+    REMEDY,
+    capacity,
+    evaluated,
+    first_rows_in_single,
+    fits,
+    held_in_single,
+    hold,
+    hold_exact,
+    hold_rows,
+    is_small,
+)
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels import RBF
 
@@ -129,3 +140,14 @@ def test_values_in_single_precision_are_held_where_they_take_a_quarter(stored: b
         assert held is not None and held.dtype == np.float32
         assert memory.budget() == 3 * size
     np.testing.assert_allclose(held.block(), lazy.dense(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("budget", "rows"), [(63, 0), (64, 1), (64 * 10 + 63, 10), (64 * 50, 50), (10**6, 50)])
+def test_as_many_first_rows_as_take_a_quarter_are_held(budget: int, rows: int) -> None:
+    gram = Gram(RBF(1.0), np.random.default_rng(0).normal(size=(50, 3)), np.zeros((4, 3)), dtype=np.float32)
+    with mercer.config(memory=budget), ExitStack() as stack:
+        first = first_rows_in_single(gram, stack)
+        assert first is not None and first.values.shape == (rows, 4) and first.values.dtype == np.float32
+        assert memory.budget() == budget - first.values.nbytes
+        stack.close()
+        assert memory.budget() == budget

@@ -14,7 +14,7 @@ from mercer.engine import memory
 from mercer.estimators.gaussian.over_landmarks import SAMPLE
 from mercer.estimators.shared.on_blocks import rows_to_draw
 from mercer.estimators.shared.what_fits import bytes_in_blocks, solving_bytes
-from mercer.gram.hold import HELD_SHARE, fits, held_bytes
+from mercer.gram.hold import HELD_SHARE, capacity, fits, held_bytes
 from mercer.gram.triangle import SHARE, triangle_bytes
 from mercer.landmarks.choose import choice_bytes, rows_seen
 from mercer.solvers.gaussian.approaches import approach
@@ -200,18 +200,19 @@ def _landmarks(model: Any, case: Case) -> Way:
             )
             work += (2.0 + 2.0 * passes) * n * m * m + 9.0 * m**3
             return replace(way, before=way.before + sample * m, passes=passes + 1, exact=passes + 1, operations=work)
-        held = held_bytes((n, m))
-        lazy = case.blocks or not fits(HELD_SHARE * held)
+        rows = 0 if case.blocks else capacity(held_bytes((1, m)), n, HELD_SHARE)
+        lazy = rows < n
         if not case.blocks and clusters.are_cheaper(n, m, (math.inf if case.costly else case.d) if lazy else None):
             # The landmarks are their own sample: a square of their factor and a factor of that.
             sample, work = min(n, clusters.ENOUGH * m), way.operations + 2.0 * m**3 / 3
         way = replace(way, before=way.before + sample * m, operations=work)
-        if lazy:
+        if not rows:
             return replace(way, passes=_PASSES, exact=_EXACT_PASSES)
         # Evaluated once in float32, and then read.
-        note = f"and {memory.describe(held)} more for values in float32, while a quarter of the memory is free"
-        read = float(held) * (_PASSES - _EXACT_PASSES)
-        return replace(way, passes=_EXACT_PASSES + 1, exact=_EXACT_PASSES, read=read, note=note)
+        held, often = held_bytes((rows, m)), _PASSES - _EXACT_PASSES
+        note = f"and {memory.describe(held)} more for values in float32, at most a quarter of the free memory"
+        passes = _EXACT_PASSES + 1 + round((often - 1) * (n - rows) / n)
+        return replace(way, passes=passes, exact=_EXACT_PASSES, read=float(held) * often, note=note)
     pairs = len(case.classes) * (len(case.classes) - 1) // 2 if _has_pairs(model) else 1
     passes, exact = _PASSES_OF_NEWTON, _EXACT_PASSES
     if name != "KernelLogisticRegression":

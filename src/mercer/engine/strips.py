@@ -24,8 +24,52 @@ _GROUPS = 64
 _PARTIAL_BYTES = 2**27
 
 
+class FirstRows:
+    """A lazy matrix whose first rows stay in memory: the first pass evaluates them, and later ones read them.
+
+    Parameters
+    ----------
+    fill : callable
+        ``(rows, columns, out)`` writes a tile of K.
+    values : ndarray of shape (s, m)
+        Memory for the first s rows.
+
+    Examples
+    --------
+    >>> seen = []
+    >>> def fill(rows, columns, out):
+    ...     seen.append(rows)
+    ...     out[...] = rows.start
+    >>> first = FirstRows(fill, np.empty((4, 2)))
+    >>> for rows in (slice(0, 4), slice(4, 8), slice(0, 4), slice(4, 8)):
+    ...     tile = first.tile(rows, slice(0, 2), np.empty((4, 2)))
+    >>> seen
+    [slice(0, 4, None), slice(4, 8, None), slice(4, 8, None)]
+    """
+
+    def __init__(self, fill: Fill, values: Array) -> None:
+        self.fill, self.values = fill, values
+        self._written: set[tuple[int, int]] = set()
+
+    def tile(self, rows: slice, columns: slice, spare: Array) -> Array:
+        """The values of a tile, in the memory for them or, for other rows, in ``spare``."""
+        if rows.stop > len(self.values):
+            self.fill(rows, columns, spare)
+            return spare
+        values = self.values[rows, columns]
+        if (rows.start, columns.start) not in self._written:
+            if values.flags.c_contiguous:
+                self.fill(rows, columns, values)
+            else:
+                # Each pass over rows that lie apart is slow.
+                self.fill(rows, columns, spare)
+                values[...] = spare
+            self._written.add((rows.start, columns.start))
+        return values
+
+
 def sweep(
-    entries: Fill | Array,
+    entries: Fill | FirstRows | Array,
     shape: tuple[int, int],
     dtype: np.dtype,
     V: Matrix,
@@ -35,12 +79,12 @@ def sweep(
 ) -> tuple[Matrix, Vector]:
     """Return ``K^T U`` and sums, with ``U, numbers = visit(rows, K[rows] @ V)`` for strips of rows.
 
-    The matrix is evaluated once and never stored. Sums over tiles are in float64 and in an order that depends on the
-    shape alone.
+    The matrix is evaluated once and never stored, except for :class:`FirstRows`. Sums over tiles are in float64 and in
+    an order that depends on the shape alone.
 
     Parameters
     ----------
-    entries : callable or ndarray of shape (n, m)
+    entries : callable, FirstRows or ndarray of shape (n, m)
         ``(rows, columns, out)`` writes a tile of K; or all of K in that precision, which is read in place.
     shape : tuple of int
         (n, m).
@@ -86,13 +130,16 @@ def sweep(
         values[...] = 0.0
         parts, start = [], 0
         for columns in blocks:
-            if not isinstance(entries, np.ndarray):
+            if isinstance(entries, np.ndarray):
+                tile = entries[rows, columns]
+            else:
                 size = (rows.stop - rows.start) * (columns.stop - columns.start)
                 tile = store[start : start + size].reshape(rows.stop - rows.start, -1)
                 start += size
-                entries(rows, columns, tile)
-            else:
-                tile = entries[rows, columns]
+                if isinstance(entries, FirstRows):
+                    tile = entries.tile(rows, columns, tile)
+                else:
+                    entries(rows, columns, tile)
             values += tile @ V[columns]
             parts.append(tile)
         U, strip_sums = visit(rows, cast(Matrix, values))

@@ -17,6 +17,7 @@ import numpy as np
 from mercer._errors import MemoryBudgetError, NumericalError
 from mercer._types import Array
 from mercer.engine import arrays, memory, tiles
+from mercer.engine.strips import FirstRows
 from mercer.gram.operator import Gram
 from mercer.gram.precomputed import PrecomputedGram
 from mercer.gram.protocol import GramMatrix
@@ -270,6 +271,25 @@ def held_in_single(gram: GramMatrix, stack: ExitStack) -> PrecomputedGram | None
     if reserve_whole(gram.shape, stack, {single: (HELD_SHARE - 1) * held_bytes(gram.shape)})[0] is None:
         return None
     return evaluated_in_single(gram)
+
+
+def first_rows_in_single(gram: GramMatrix, stack: ExitStack) -> FirstRows | None:
+    """Return a matrix in float32 as many of whose first rows as take a quarter of the free memory are evaluated once.
+
+    The memory is reserved until the stack is closed.
+
+    >>> with ExitStack() as stack:
+    ...     first_rows_in_single(PrecomputedGram(np.eye(2)).astype(np.float32), stack).values.shape
+    (2, 2)
+    """
+    n, m = gram.shape
+    count = capacity(held_bytes((1, m)), n, HELD_SHARE)
+    try:
+        stack.enter_context(memory.reserve(held_bytes((count, m)), f"the kernel values of {count:,} rows"))
+    except MemoryBudgetError:
+        # Another thread has reserved the memory in the meantime.
+        return None
+    return FirstRows(gram.fill, arrays.empty((count, m), np.float32))
 
 
 def evaluated_in_single(gram: GramMatrix) -> PrecomputedGram:

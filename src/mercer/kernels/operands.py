@@ -69,7 +69,7 @@ def scaled(X: Any, scales: tuple[float, ...]) -> Any:
     return X @ sp.diags_array(1 / divisors) if sp.issparse(X) else X / divisors
 
 
-def _same(A: Array, B: Array) -> bool:
+def same(A: Array, B: Array) -> bool:
     """Whether two arrays are the same entries in memory."""
     return A.shape == B.shape and A.strides == B.strides and A.ctypes.data == B.ctypes.data
 
@@ -77,7 +77,7 @@ def _same(A: Array, B: Array) -> bool:
 def products(A: Any, B: Any, out: Array) -> None:
     """Inner products of the rows of two operands."""
     if not sp.issparse(A):
-        if A.shape[1] <= _NARROW and _same(A, B):
+        if A.shape[1] <= _NARROW and same(A, B):
             # NumPy would take a symmetric product, whose copy of one triangle costs more than the product.
             np.matmul(A, B.copy().T, out=out)
             mirror(out)

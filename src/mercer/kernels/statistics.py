@@ -23,6 +23,7 @@ from mercer.kernels.operands import (
     largest_word_count,
     multiples,
     products,
+    same,
     scaled,
     squared_norms,
     unit_rows,
@@ -32,6 +33,8 @@ from mercer.loops import bits, distances
 from mercer.loops.angles import repair_angles
 
 # Below this share of the squared norms, cancellation has eaten the digits of a squared distance.
+# Up to so many columns, and from so many rows on, distances are finished a few at a time while these are in a cache.
+_FEW, _SEVERAL = 24, 16
 CANCELLED = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
 
 
@@ -99,13 +102,22 @@ class Dot(Statistic):
         return operand[1]
 
 
+def _few_columns(A: Any, B: Any, out: Array) -> bool:
+    """Whether one loop multiplies and finishes distances in less time than two."""
+    few = not sp.issparse(A) and 0 < A.shape[1] <= _FEW and len(A) >= _SEVERAL and A.dtype == B.dtype == out.dtype
+    return few and not same(A, B) and all(array.flags.c_contiguous for array in (A, B, out))
+
+
 def _distances(left: Operand, right: Operand, multiplier: float, out: Array) -> None:
     """``multiplier`` times squared distances, from operands that begin with rows and their squared norms."""
     (A, a, *_), (B, b, *_) = left, right
-    products(A, B, out)
     threshold, factor = out.dtype.type(CANCELLED[out.dtype]), out.dtype.type(multiplier)
     lost = np.empty(len(out), np.int64)
-    distances.finish_squared_distances(out, a, b, factor, threshold, lost)
+    if _few_columns(A, B, out):
+        distances.squared_distances(A, B, a, b, factor, threshold, lost, out)
+    else:
+        products(A, B, out)
+        distances.finish_squared_distances(out, a, b, factor, threshold, lost)
     # Sparse rows are not repaired: what cancellation leaves of the distance of equal rows is rounding.
     if lost.any() and not sp.issparse(A):
         one, other = distances.NormedRows(A, a), distances.NormedRows(B, b)

@@ -21,6 +21,7 @@ from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients
 from mercer.solvers.restricted import clusters, precondition
 from mercer.solvers.restricted.least_squares_problem import RestrictedLeastSquares
 from mercer.solvers.restricted.passes import Passes, StoredRows, in_single
+from mercer.solvers.restricted.sampled_once import SampledOnce
 from mercer.solvers.solution import Certificate, Solution, Status
 
 # Another solve from the true residual must lower the gap this many times to be worth its passes.
@@ -163,9 +164,10 @@ class RestrictedCG:
         return self._refine(problem, inverse, answer or self._begin(problem, start, single), single)
 
     def _by_sample(self, problem: RestrictedLeastSquares) -> tuple[precondition.EstimatedInverse, _Start]:
-        # The features of the sample, which may take more memory than all else, end with this call.
-        sampled = precondition.Sampled.of(problem.rows, problem.white, np.random.RandomState(self.random_state))
-        return _Start.of(sampled, problem)
+        # The values of the sample, which may take more memory than all else, end with this call.
+        several = len(np.unique(problem.alphas)) > 1
+        way = precondition.Sampled if several else SampledOnce
+        return _Start.of(way.of(problem.rows, problem.white, np.random.RandomState(self.random_state)), problem)
 
     def _begin(self, problem: RestrictedLeastSquares, start: _Start, single: Passes | None) -> _Answer:
         """The start or 0, with a residual as exact as the steps that follow."""
@@ -269,7 +271,7 @@ class _Start:
 
     @classmethod
     def of(
-        cls, hessian: precondition.Sampled | clusters.Clusters, problem: RestrictedLeastSquares
+        cls, hessian: precondition.EstimatedHessian, problem: RestrictedLeastSquares
     ) -> tuple[precondition.EstimatedInverse, _Start]:
         """The inverse of the estimated Hessian, and the start; 0 for targets beyond the range of float64."""
         inverse = precondition.EstimatedInverse.of(hessian, np.asarray(problem.alphas))

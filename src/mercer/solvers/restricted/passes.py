@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mercer._errors import DataError
 from mercer._types import Matrix, Positions, Vector
 from mercer.engine import arrays, strips, tiles
-from mercer.gram.hold import check_finite, held_in_single
+from mercer.gram.hold import check_finite, first_rows_in_single, held_in_single
 from mercer.gram.protocol import GramMatrix
 
 # Rows whose kernel values in float32 are in memory at once while those of a sample become float64.
@@ -92,12 +92,15 @@ class StoredRows:
     targets : ndarray of shape (n, t)
     weights : ndarray of shape (n,)
     n_jobs : int, optional
+    first : FirstRows, optional
+        The first rows of the matrix in memory, which passes over a lazy one evaluate once.
     """
 
     gram: GramMatrix
     targets: Matrix
     weights: Vector
     n_jobs: int | None = None
+    first: strips.FirstRows | None = None
     _marks: NDArray[np.bool_] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -135,7 +138,7 @@ class StoredRows:
     def _sweep(self, V: Matrix, strip: strips.Visit, widths: tuple[int, int]) -> tuple[Matrix, Vector]:
         gram, dtype = self.gram, np.dtype(self.gram.dtype)
         stored = gram.stored_as(dtype)
-        entries = gram.fill if stored is None else stored
+        entries = (self.first or gram.fill) if stored is None else stored
         with np.errstate(over="ignore", invalid="ignore"):
             products, sums = strips.sweep(entries, gram.shape, dtype, V, strip, widths, self.n_jobs)
         check_finite(products)
@@ -158,7 +161,9 @@ class StoredRows:
         if self.gram.dtype == np.float32 or (lazy is None and self.gram.stored_array() is None):
             return None
         gram = held_in_single(self.gram if lazy is None else lazy.gram, stack)
-        return lazy if gram is None else replace(self, gram=gram)
+        if gram is not None:
+            return replace(self, gram=gram)
+        return None if lazy is None else replace(lazy, first=first_rows_in_single(lazy.gram, stack))
 
     def sample(self, count: int, random: np.random.RandomState) -> tuple[Matrix, Part]:
         """A uniform sample of rows: their kernel values in float64, targets and weights."""

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from mercer._errors import NumericalError
-from mercer._types import Matrix, Positions, Vector
+from mercer._types import AnyArray, Matrix, Positions, Vector
 from mercer.engine import lapack, memory, threads, tiles
-from mercer.solvers.restricted.clusters import Clusters
-from mercer.solvers.restricted.passes import Passes, RowsWithState
+from mercer.solvers.restricted.passes import Part, Passes, RowsWithState
 from mercer.solvers.restricted.whitening import Whitening
 
 # Rows of the sample, as multiples of the landmarks: with s rows the estimate is off by a factor of 1 +- sqrt(m / s).
 _LEAST, _MOST = 4, 20
 # Between these, a sample that takes as long as about five passes, each of which takes n / m times this many rows.
 _ROWS_PER_PASS = 30
-# Squares in float32 stay far from overflow.
+# Squares in float32 stay far from the ends of its range.
 _LARGEST_SINGLE = 1e30
 # Rows of the sample whose weighted features are in memory at once.
 _STRIP = 1024
@@ -84,11 +85,8 @@ class Sampled:
     @classmethod
     def of(cls, rows: Passes, white: Whitening, random: np.random.RandomState, copies: int = 1) -> Sampled:
         """Draw the sample, with room for copies of its features."""
-        n, m, _ = rows.shape
-        count = sample_size(n, m)
-        with memory.reserve(sample_bytes(n, m, copies), f"kernel values of {count:,} rows and {m:,} landmarks"):
-            K, part = rows.sample(count, random)
-            return cls(white.features(K), part.targets, part.weights[:, 0] * (n / len(K)), count == n)
+        K, part, weights, has_all_rows = draw(rows, random, copies)
+        return cls(white.features(K), part.targets, weights, has_all_rows)
 
     @classmethod
     def marked(cls, rows: RowsWithState, white: Whitening) -> Sampled | None:
@@ -129,40 +127,75 @@ class Sampled:
             weights, features = weights[curved] * curvature[curved], features[curved]
         if offset:
             features = np.column_stack([features, np.ones(len(features))])
-        H = _square(features, weights, float(np.min(penalty)))
-        H[np.diag_indices_from(H)] += penalty
-        if lapack.factor_cholesky(H):
-            raise NumericalError(
-                f"the system for {len(H)} landmarks with alpha={np.max(penalty):g} is singular to working precision. "
-                "Raise alpha."
-            )
-        return H
+        size = float(weights @ np.einsum("ij,ij->i", features, features))
+        single = suits_single(size, float(np.min(penalty)))
+        H = square(features, weights, np.float32 if single else np.float64)
+        return factored(H.astype(np.float64, copy=False), penalty)
 
 
-def _square(features: Matrix, weights: Vector, penalty: float) -> Matrix:
-    """The upper triangle of ``Phi^T W Phi``.
+def draw(rows: Passes, random: np.random.RandomState, copies: int = 1) -> tuple[Matrix, Part, Vector, bool]:
+    """Kernel values of a sample, its rows, their weights as parts of all rows, and whether these are all."""
+    n, m, _ = rows.shape
+    count = sample_size(n, m)
+    with memory.reserve(sample_bytes(n, m, copies), f"kernel values of {count:,} rows and {m:,} landmarks"):
+        K, part = rows.sample(count, random)
+        return K, part, part.weights[:, 0] * (n / len(K)), count == n
 
-    In float32, in half of the time, where its rounding is below the penalty: the estimate is rougher than that anyway.
+
+def suits_single(trace: float, penalty: float) -> bool:
+    """Whether a Hessian in float32, in half of the time, is as good: where its rounding is below the penalty.
+
+    The estimate is rougher than that anyway.
+
+    >>> suits_single(1e5, 1.0), suits_single(1e5, 1e-3)
+    (True, False)
     """
-    size = float(weights @ np.einsum("ij,ij->i", features, features))
-    single = float(np.finfo(np.float32).eps) * size < penalty and size < _LARGEST_SINGLE
-    m = features.shape[1]
-    H = np.zeros((m, m), np.float32 if single else np.float64)
+    return float(np.finfo(np.float32).eps) * trace < penalty and 1 / _LARGEST_SINGLE < trace < _LARGEST_SINGLE
+
+
+def square(rows: Matrix, weights: Vector, dtype: DTypeLike, factor: AnyArray | None = None) -> AnyArray:
+    """The upper triangle of ``Phi^T W Phi`` in a precision.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (s, m)
+        Features, or kernel values where a factor is given.
+    weights : ndarray of shape (s,)
+    dtype : dtype
+    factor : ndarray of shape (m, m), optional
+        Of the landmarks, in the precision in which it makes features of kernel values.
+    """
+    m = rows.shape[1]
+    H = np.zeros((m, m), dtype)
     roots = np.sqrt(weights)[:, None]
-    strip = np.empty((min(len(features), _STRIP), m), H.dtype)
+    strip = np.empty((min(len(rows), _STRIP), m), H.dtype if factor is None else factor.dtype)
 
-    def weigh(rows: slice, start: int) -> None:
-        weighted = strip[rows.start - start : rows.stop - start]
-        np.multiply(features[rows], roots[rows], out=weighted, casting="same_kind")
+    def weigh(part: slice, start: int) -> None:
+        weighted = strip[part.start - start : part.stop - start]
+        np.multiply(rows[part], roots[part], out=weighted, casting="same_kind")
 
-    for rows in tiles.spans(len(features), _STRIP):
+    for some in tiles.spans(len(rows), _STRIP):
         parts = (
-            slice(rows.start + part.start, rows.start + part.stop)
-            for part in tiles.spans(rows.stop - rows.start, _PART)
+            slice(some.start + part.start, some.start + part.stop)
+            for part in tiles.spans(some.stop - some.start, _PART)
         )
-        threads.run([partial(weigh, part, rows.start) for part in parts])
-        lapack.add_square_of_columns(H, strip[: rows.stop - rows.start])
-    return H.astype(np.float64, copy=False)
+        threads.run([partial(weigh, part, some.start) for part in parts])
+        weighted = strip[: some.stop - some.start]
+        if factor is not None:
+            lapack.solve_triangle(factor, weighted)
+        lapack.add_square_of_columns(H, weighted.astype(dtype, copy=False))
+    return H
+
+
+def factored(H: Matrix, penalty: float | Vector) -> Matrix:
+    """The Cholesky factor of a Hessian plus a diagonal, in place."""
+    H[np.diag_indices_from(H)] += penalty
+    if lapack.factor_cholesky(H):
+        raise NumericalError(
+            f"the system for {len(H)} landmarks with alpha={np.max(penalty):g} is singular to working precision. "
+            "Raise alpha."
+        )
+    return H
 
 
 def solve(factor: Matrix, vectors: Matrix) -> Matrix:
@@ -172,6 +205,20 @@ def solve(factor: Matrix, vectors: Matrix) -> Matrix:
     return rows.T
 
 
+class EstimatedHessian(Protocol):
+    """What the Hessian is estimated from: a sample of the rows, or the landmarks."""
+
+    @property
+    def has_all_rows(self) -> bool:
+        """Whether its solution is that of all rows."""
+
+    def products(self) -> Matrix:
+        """The estimated ``Phi^T W T`` of the targets T, (m, t)."""
+
+    def factor(self, penalty: float, /) -> Matrix:
+        """The Cholesky factor of the estimated ``Phi^T W Phi + penalty I``, (m, m), in the upper triangle."""
+
+
 @dataclass(frozen=True, eq=False)
 class EstimatedInverse:
     """The inverse of the estimated Hessian, for columns with penalties of their own."""
@@ -179,7 +226,7 @@ class EstimatedInverse:
     factors: list[tuple[Positions, Matrix]]
 
     @classmethod
-    def of(cls, hessian: Sampled | Clusters, alphas: Vector) -> EstimatedInverse:
+    def of(cls, hessian: EstimatedHessian, alphas: Vector) -> EstimatedInverse:
         """One factor for each penalty."""
         return cls([(np.flatnonzero(alphas == alpha), hessian.factor(float(alpha))) for alpha in np.unique(alphas)])
 
