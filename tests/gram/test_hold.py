@@ -144,10 +144,17 @@ def test_values_in_single_precision_are_held_where_they_take_a_quarter(stored: b
 
 @pytest.mark.parametrize(("budget", "rows"), [(63, 0), (64, 1), (64 * 10 + 63, 10), (64 * 50, 50), (10**6, 50)])
 def test_as_many_first_rows_as_take_a_quarter_are_held(budget: int, rows: int) -> None:
-    gram = Gram(RBF(1.0), np.random.default_rng(0).normal(size=(50, 3)), np.zeros((4, 3)), dtype=np.float32)
+    gram = Gram(RBF(1.0), np.random.default_rng(0).normal(size=(50, 40)), np.zeros((4, 40)), dtype=np.float32)
     with mercer.config(memory=budget), ExitStack() as stack:
         first = first_rows_in_single(gram, stack)
         assert first is not None and first.values.shape == (rows, 4) and first.values.dtype == np.float32
         assert memory.budget() == budget - first.values.nbytes
         stack.close()
         assert memory.budget() == budget
+
+
+def test_first_rows_of_few_columns_are_computed_in_each_pass() -> None:
+    gram = Gram(RBF(1.0), np.zeros((50, 3)), np.zeros((4, 3)), dtype=np.float32)
+    with mercer.config(memory=10**6), ExitStack() as stack:
+        assert first_rows_in_single(gram, stack) is None
+        assert memory.budget() == 10**6

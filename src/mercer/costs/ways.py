@@ -14,7 +14,7 @@ from mercer.engine import memory
 from mercer.estimators.gaussian.over_landmarks import SAMPLE
 from mercer.estimators.shared.on_blocks import rows_to_draw
 from mercer.estimators.shared.what_fits import bytes_in_blocks, solving_bytes
-from mercer.gram.hold import HELD_SHARE, capacity, fits, held_bytes
+from mercer.gram.hold import HELD_SHARE, WIDE, capacity, fits, held_bytes
 from mercer.gram.triangle import SHARE, triangle_bytes
 from mercer.landmarks.choose import choice_bytes, rows_seen
 from mercer.solvers.gaussian.approaches import approach
@@ -202,6 +202,8 @@ def _landmarks(model: Any, case: Case) -> Way:
             return replace(way, before=way.before + sample * m, passes=passes + 1, exact=passes + 1, operations=work)
         rows = 0 if case.blocks else capacity(held_bytes((1, m)), n, HELD_SHARE)
         lazy = rows < n
+        if lazy and not (case.costly or case.d >= WIDE):
+            rows = 0
         if not case.blocks and clusters.are_cheaper(n, m, (math.inf if case.costly else case.d) if lazy else None):
             # The landmarks are their own sample: a square of their factor and a factor of that.
             sample, work = min(n, clusters.ENOUGH * m), way.operations + 2.0 * m**3 / 3

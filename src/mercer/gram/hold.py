@@ -27,6 +27,8 @@ REMEDY = "Raise the budget with mercer.config(memory=...), or fit on fewer rows.
 _SMALL = 2**25
 # A copy in float32 that only saves time takes at most one of this many parts of the free memory.
 HELD_SHARE = 4
+# From so many numbers of a row on, computing a value takes much longer than reading it.
+WIDE = 32
 # Precisions in which all of K is useful, the best one first, with the bytes needed in addition to it.
 Precisions = Mapping[Any, int]
 
@@ -276,12 +278,16 @@ def held_in_single(gram: GramMatrix, stack: ExitStack) -> PrecomputedGram | None
 def first_rows_in_single(gram: GramMatrix, stack: ExitStack) -> FirstRows | None:
     """Return a matrix in float32 as many of whose first rows as take a quarter of the free memory are evaluated once.
 
-    The memory is reserved until the stack is closed.
+    None if its values take little longer to compute than to read. The memory is reserved until the stack is closed.
 
+    >>> from mercer.kernels import RBF
+    >>> gram = Gram(RBF(1.0), np.arange(80.0).reshape(2, 40), dtype=np.float32)
     >>> with ExitStack() as stack:
-    ...     first_rows_in_single(PrecomputedGram(np.eye(2)).astype(np.float32), stack).values.shape
+    ...     first_rows_in_single(gram, stack).values.shape
     (2, 2)
     """
+    if not (gram.expensive or gram.width >= WIDE):
+        return None
     n, m = gram.shape
     count = capacity(held_bytes((1, m)), n, HELD_SHARE)
     try:
