@@ -24,7 +24,8 @@ def test_distances_of_few_columns(shape, d, dtype):
     a, b = (A**2).sum(axis=1), (B**2).sum(axis=1)
     expected = -0.5 * ((A.astype(float)[:, None] - B.astype(float)[None]) ** 2).sum(axis=2)
     out, lost, threshold = np.empty(shape, dtype), np.empty(n, np.int64), dtype(CANCELLED[np.dtype(dtype)])
-    distances.squared_distances(A, B, a, b, dtype(-0.5), threshold, lost, out)
+    left, right = distances.NormedRows(A, a), distances.NormedRows(B, b)
+    distances.squared_distances(left, right, dtype(-0.5), threshold, lost, out)
     sizes = a[:, None] + b[None]
     np.testing.assert_allclose(out, expected, atol=8 * d * np.finfo(dtype).eps * sizes.max())
     by_two = A @ B.T
@@ -36,9 +37,7 @@ def test_distances_of_few_columns(shape, d, dtype):
     clear = np.abs(-2 * expected - threshold * sizes) > 16 * d * np.finfo(dtype).eps * sizes
     few = (-2 * expected <= threshold * sizes) & clear
     assert (lost >= few.sum(axis=1)).all() and (lost <= few.sum(axis=1) + (~clear).sum(axis=1)).all()
-    distances.repair_squared_distances(
-        out, distances.NormedRows(A, a), distances.NormedRows(B, b), dtype(-0.5), threshold, lost
-    )
+    distances.repair_squared_distances(out, left, right, dtype(-0.5), threshold, lost)
     np.testing.assert_allclose(out, expected, rtol=200 * d * float(np.finfo(dtype).eps) / float(threshold))
     assert out[0, -1] == out[-1, -1] == 0.0
 
@@ -59,8 +58,8 @@ def test_infinite_and_missing_squares_are_not_hidden():
     A = np.ones((20, 2))
     A[3] = np.nan
     out, lost = np.empty((20, 20)), np.empty(20, np.int64)
-    a = (A**2).sum(axis=1)
-    distances.squared_distances(A, A, a, a, 1.0, 1e-10, lost, out)
+    side = distances.NormedRows(A, (A**2).sum(axis=1))
+    distances.squared_distances(side, side, 1.0, 1e-10, lost, out)
     assert (
         np.isnan(out[3]).all()
         and np.isnan(out[:, 3]).all()

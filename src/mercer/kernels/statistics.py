@@ -113,14 +113,14 @@ def _distances(left: Operand, right: Operand, multiplier: float, out: Array) -> 
     (A, a, *_), (B, b, *_) = left, right
     threshold, factor = out.dtype.type(CANCELLED[out.dtype]), out.dtype.type(multiplier)
     lost = np.empty(len(out), np.int64)
+    one, other = distances.NormedRows(A, a), distances.NormedRows(B, b)
     if _few_columns(A, B, out):
-        distances.squared_distances(A, B, a, b, factor, threshold, lost, out)
+        distances.squared_distances(one, other, factor, threshold, lost, out)
     else:
         products(A, B, out)
         distances.finish_squared_distances(out, a, b, factor, threshold, lost)
     # Sparse rows are not repaired: what cancellation leaves of the distance of equal rows is rounding.
     if lost.any() and not sp.issparse(A):
-        one, other = distances.NormedRows(A, a), distances.NormedRows(B, b)
         distances.repair_squared_distances(out, one, other, factor, threshold, lost)
 
 

@@ -50,28 +50,29 @@ def finish_squared_distances(tile, a, b, multiplier, threshold, lost):
 
 
 @jit
-def squared_distances(A, B, a, b, multiplier, threshold, lost, out):
+def squared_distances(left, right, multiplier, threshold, lost, out):
     """``multiplier`` times squared distances of few columns, with ``lost_i`` as in :func:`finish_squared_distances`.
 
     Products of few rows at a time are finished while they are in a cache, and without Python in between, where one
-    thread would wait for another. Right sides are ``B (c, d)``.
+    thread would wait for another. The right side is not transposed.
     """
     prefer_wide_vectors()
+    (A, a), (B, b) = left, right
     zero, one = out.dtype.type(0), out.dtype.type(1)
     two = out.dtype.type(2)
     n, m = out.shape
     room = np.empty(_ROWS * _COLUMNS, out.dtype)
     lost[:] = 0
-    for left in range(0, m, _COLUMNS):
-        right = min(left + _COLUMNS, m)
-        turned, squares = np.ascontiguousarray(B[left:right].T), b[left:right]
+    for first in range(0, m, _COLUMNS):
+        last = min(first + _COLUMNS, m)
+        turned, squares = np.ascontiguousarray(B[first:last].T), b[first:last]
         for start in range(0, n, _ROWS):
             stop = min(start + _ROWS, n)
-            products = room[: (stop - start) * (right - left)].reshape(stop - start, right - left)
+            products = room[: (stop - start) * (last - first)].reshape(stop - start, last - first)
             np.dot(A[start:stop], turned, products)
             for i in range(start, stop):
                 ai = a[i]
-                row, part = products[i - start], out[i][left:right]
+                row, part = products[i - start], out[i][first:last]
                 count = zero
                 for j in range(row.shape[0]):
                     size = ai + squares[j]
