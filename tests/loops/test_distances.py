@@ -54,7 +54,7 @@ def test_a_kernel_value_hardly_depends_on_the_rows_beside_it(kernel, d):
         np.testing.assert_allclose(gram.block(rows), whole[rows], rtol=1e-11, atol=1e-14)
 
 
-def test_infinite_and_missing_squares_are_not_hidden():
+def test_a_missing_value_is_not_hidden():
     A = np.ones((20, 2))
     A[3] = np.nan
     out, lost = np.empty((20, 20)), np.empty(20, np.int64)

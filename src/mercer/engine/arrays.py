@@ -38,7 +38,7 @@ def _mapped(size: int) -> mmap.mmap:
         return mmap.mmap(-1, size)
     # The system gives large pages to private memory alone, which are new in less than half of the time.
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with contextlib.suppress(OSError):
-        # Kernels may be built without them.
+    with contextlib.suppress(AttributeError, OSError):
+        # Python and the kernel may be built without them.
         memory.madvise(mmap.MADV_HUGEPAGE)
     return memory

@@ -32,9 +32,9 @@ from mercer.kernels.operands import (
 from mercer.loops import bits, distances
 from mercer.loops.angles import repair_angles
 
-# Below this share of the squared norms, cancellation has eaten the digits of a squared distance.
 # Up to so many columns, and from so many rows on, distances are finished a few at a time while these are in a cache.
 _FEW, _SEVERAL = 24, 16
+# Below this share of the squared norms, cancellation has eaten the digits of a squared distance.
 CANCELLED = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
 
 

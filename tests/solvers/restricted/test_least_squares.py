@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import tracemalloc
+import warnings
 import weakref
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from mercer import KernelRidge, config
 from mercer._errors import DataError, IndefiniteKernelError, ParameterError
+from mercer.estimators.shared.what_fits import solving_bytes
 from mercer.gram import Gram, PrecomputedGram
-from mercer.kernels import RBF, Linear, Spectrum
+from mercer.kernels import RBF, Linear, Polynomial, Spectrum
 from mercer.solvers.restricted.least_squares import RestrictedCG, _Answer
 from mercer.solvers.restricted.least_squares_problem import RestrictedLeastSquares
 from mercer.solvers.restricted.passes import StoredRows
@@ -355,3 +358,28 @@ def test_the_sample_is_freed_before_the_steps(way, alphas, monkeypatch):
     rows = stated.rows
     RestrictedCG().solve(replace(stated, rows=Watching(rows.gram, rows.targets, rows.weights)))
     assert len(alive) > 2 and not any(alive)
+
+
+def test_long_rows_that_few_others_show_do_not_end_a_fit():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 8))
+    X[rng.choice(6000, 20, replace=False)] *= 1000
+    model = KernelRidge(
+        1.0, kernel=Polynomial(2), approximation="nystroem", n_landmarks=40, landmarks="uniform", random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = model.fit(X, rng.normal(size=6000))
+    assert np.isfinite(fitted.certificate_.primal)
+
+
+def test_what_is_held_leaves_room_for_a_sample():
+    rng = np.random.default_rng(0)
+    n, m = 4000, 1800
+    X = rng.normal(size=(n, 40))
+    budget = solving_bytes("KernelRidge", n, m)
+    with config(memory=budget):
+        model = KernelRidge(
+            0.1, kernel=RBF(6.0), approximation="nystroem", n_landmarks=m, landmarks="uniform", random_state=0
+        ).fit(X, np.sin(X[:, 0]))
+    assert model.certificate_.status is Status.converged and model.certificate_.peak_bytes <= budget

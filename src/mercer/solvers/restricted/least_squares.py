@@ -141,27 +141,34 @@ class RestrictedCG:
     ) -> tuple[_Answer, Status]:
         """Steps from an answer or 0 until the gap is small, with the preconditioner that takes the least time."""
         rows = problem.rows
-        if not (isinstance(rows, StoredRows) and clusters.are_cheaper(*rows.shape[:2])):
-            inverse, start = self._by_sample(problem)
-            single = in_single(rows, stack)
-            return self._refine(problem, inverse, answer or self._begin(problem, start, single), single)
-        single = in_single(rows, stack)
-        gram = single.gram if isinstance(single, StoredRows) else rows.gram
-        if clusters.are_cheaper(*gram.shape, _numbers_of_a_value(gram)):
-            landmarks = clusters.Clusters.of(
-                gram, rows.weights, rows.targets, problem.white, self.random_state, rows.n_jobs
-            )
-            inverse, start = _Start.of(landmarks, problem)
-            answer = answer or self._begin(problem, start, single)
-            # Without room for a sample, there is nothing to give up for.
-            most = _PATIENCE if fits(precondition.sample_bytes(*gram.shape)) else self.max_iter
-            few = replace(self, max_iter=min(self.max_iter, most))
-            answer, status = few._refine(problem, inverse, answer, single)
-            if status is not Status.iteration_limit or self.max_iter <= most:
-                return answer, status
-            del inverse
+        if isinstance(rows, StoredRows) and clusters.are_cheaper(*rows.shape[:2]):
+            # What is held there is not in the way of a sample.
+            with ExitStack() as held:
+                found = self._by_landmarks(problem, rows, answer, held)
+            if found is not None:
+                answer, status = found
+                if status is not Status.iteration_limit or answer.passes + 2 > self.max_iter:
+                    return answer, status
         inverse, start = self._by_sample(problem)
+        single = in_single(rows, stack, partly=True)
         return self._refine(problem, inverse, answer or self._begin(problem, start, single), single)
+
+    def _by_landmarks(
+        self, problem: RestrictedLeastSquares, rows: StoredRows, answer: _Answer | None, stack: ExitStack
+    ) -> tuple[_Answer, Status] | None:
+        """Steps with landmarks as the sample; None if another sample takes less time."""
+        # Without room for a sample, there is nothing to give up for.
+        most = _PATIENCE if fits(precondition.sample_bytes(*rows.shape[:2])) else self.max_iter
+        single = in_single(rows, stack, partly=True)
+        gram = single.gram if isinstance(single, StoredRows) else rows.gram
+        if not clusters.are_cheaper(*gram.shape, _numbers_of_a_value(gram)):
+            return None
+        landmarks = clusters.Clusters.of(
+            gram, rows.weights, rows.targets, problem.white, self.random_state, rows.n_jobs
+        )
+        inverse, start = _Start.of(landmarks, problem)
+        few = replace(self, max_iter=min(self.max_iter, most))
+        return few._refine(problem, inverse, answer or self._begin(problem, start, single), single)
 
     def _by_sample(self, problem: RestrictedLeastSquares) -> tuple[precondition.EstimatedInverse, _Start]:
         # The values of the sample, which may take more memory than all else, end with this call.

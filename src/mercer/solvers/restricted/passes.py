@@ -76,9 +76,13 @@ class HoldableRows(Passes, Protocol):
         """The same rows with kernel values in float32, in memory until the stack is closed where they fit well."""
 
 
-def in_single(rows: Passes, stack: ExitStack) -> Passes | None:
-    """Rows with kernel values in float32 for many passes, in memory where they fit; None if these are not cheaper."""
-    return rows.held_in_single(stack) if isinstance(rows, HoldableRows) else rows.single()
+def in_single(rows: Passes, stack: ExitStack, *, partly: bool = False) -> Passes | None:
+    """Rows with kernel values in float32 for many passes, in memory where they fit; None if these are not cheaper.
+
+    With ``partly``, some are in memory where not all fit.
+    """
+    single = rows.held_in_single(stack) if isinstance(rows, HoldableRows) else rows.single()
+    return single.with_first_rows(stack) if partly and isinstance(single, StoredRows) else single
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,9 +165,13 @@ class StoredRows:
         if self.gram.dtype == np.float32 or (lazy is None and self.gram.stored_array() is None):
             return None
         gram = held_in_single(self.gram if lazy is None else lazy.gram, stack)
-        if gram is not None:
-            return replace(self, gram=gram)
-        return None if lazy is None else replace(lazy, first=first_rows_in_single(lazy.gram, stack))
+        return lazy if gram is None else replace(self, gram=gram)
+
+    def with_first_rows(self, stack: ExitStack) -> StoredRows:
+        """The same rows in float32, some in memory until the stack is closed, unless all are there."""
+        if self.gram.stored_array() is not None:
+            return self
+        return replace(self, first=first_rows_in_single(self.gram, stack))
 
     def sample(self, count: int, random: np.random.RandomState) -> tuple[Matrix, Part]:
         """A uniform sample of rows: their kernel values in float64, targets and weights."""

@@ -172,7 +172,9 @@ def square(rows: Matrix, weights: Vector, dtype: DTypeLike, factor: AnyArray | N
 
     def weigh(part: slice, start: int) -> None:
         weighted = strip[part.start - start : part.stop - start]
-        np.multiply(rows[part], roots[part], out=weighted, casting="same_kind")
+        # Threads have warnings of their own. Callers look at the diagonal.
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.multiply(rows[part], roots[part], out=weighted, casting="same_kind")
 
     for some in tiles.spans(len(rows), _STRIP):
         parts = (

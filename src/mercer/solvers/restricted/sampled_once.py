@@ -55,7 +55,8 @@ class SampledOnce:
 
     def factor(self, penalty: float) -> Matrix:
         """The Cholesky factor of the estimated ``Phi^T W Phi + penalty I``, (m, m), in the upper triangle."""
-        chosen = np.unique(np.linspace(0, len(self.values) - 1, min(len(self.values), _TRIED)).astype(np.intp))
+        weighted = np.flatnonzero(self.weights > 0)
+        chosen = weighted[np.linspace(0, len(weighted) - 1, min(len(weighted), _TRIED)).astype(np.intp)]
         exact = self.white.features(self.values[chosen])
         largest = float((exact**2).sum(axis=1).max(initial=0.0)) * float(self.weights.sum())
         if precondition.suits_single(largest, penalty):
@@ -63,20 +64,17 @@ class SampledOnce:
             single = None if self.has_all_rows else self._factor_in_single(chosen, exact, penalty)
             H = self._square(np.float32, single)
             del single
-            # Rows that are much longer than those tried may be beyond float32.
-            if np.isfinite(np.diagonal(H)).all():
+            # Some rows may be much longer than those tried.
+            if precondition.suits_single(float(np.diagonal(H).sum(dtype=np.float64)), penalty):
                 return precondition.factored(H.astype(np.float64), penalty)
         return precondition.factored(self._square(np.float64), penalty)
 
     def _square(self, dtype: DTypeLike, factor: AnyArray | None = None) -> AnyArray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return precondition.square(
-                self.values, self.weights, dtype, self.white.factor if factor is None else factor
-            )
+        return precondition.square(self.values, self.weights, dtype, self.white.factor if factor is None else factor)
 
     def _factor_in_single(self, chosen: Positions, exact: Matrix, penalty: float) -> AnyArray | None:
         """The factor of the landmarks in float32; None if it leads too far from the exact features of few rows."""
-        scale = np.sqrt(self.weights[chosen] * (len(self.values) / len(chosen)))[:, None]
+        scale = np.sqrt(self.weights[chosen] * (np.count_nonzero(self.weights) / len(chosen)))[:, None]
         with np.errstate(over="ignore", invalid="ignore"):
             factor = self.white.factor.astype(np.float32)
             features = self.values[chosen].astype(np.float32)
