@@ -155,10 +155,9 @@ def test_products_with_a_held_triangle_evaluate_it_once() -> None:
     assert held.seconds is not None and lazy.seconds is not None
 
 
-@pytest.mark.parametrize("held", [False, True])
-def test_kernel_values_of_passes_are_exact(held: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = rows(1500)
-    model = KernelRidge(0.1, approximation="nystroem", n_landmarks=20, landmarks=X[:20], **OF_ROWS)
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many kernel values each tile has that is evaluated from now on."""
     counted: list[int] = []
     fill = Gram.fill
 
@@ -167,6 +166,13 @@ def test_kernel_values_of_passes_are_exact(held: bool, monkeypatch: pytest.Monke
         fill(self, rows, columns, out)
 
     monkeypatch.setattr(Gram, "fill", counting)
+    return counted
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_kernel_values_of_passes_are_exact(held: bool, counted: list[int]) -> None:
+    X, y = rows(1500)
+    model = KernelRidge(0.1, approximation="nystroem", n_landmarks=20, landmarks=X[:20], **OF_ROWS)
     # Room for the sample, and for values in float32 if they may take a quarter of it.
     with config(n_jobs=1, memory=10**7 if held else 4 * 10**5):
         expected = estimate(model, X, y)
@@ -181,18 +187,10 @@ def test_kernel_values_of_passes_are_exact(held: bool, monkeypatch: pytest.Monke
         assert sum(counted) == certificate.iterations * expected.values_of_pass
 
 
-def test_some_rows_of_many_columns_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_some_rows_of_many_columns_are_held(counted: list[int]) -> None:
     X = np.random.default_rng(0).normal(size=(1500, 40))
     y = X[:, 0] + np.sin(X[:, 1])
     model = KernelRidge(0.1, gamma=0.005, approximation="nystroem", n_landmarks=20, landmarks=X[:20], kernel="rbf")
-    counted: list[int] = []
-    fill = Gram.fill
-
-    def counting(self: Gram, rows: Any, columns: slice, out: np.ndarray) -> None:
-        counted.append(out.size)
-        fill(self, rows, columns, out)
-
-    monkeypatch.setattr(Gram, "fill", counting)
     with config(n_jobs=1, memory=4 * 10**5):
         expected = estimate(model, X, y)
         certificate = model.fit(X, y).certificate_

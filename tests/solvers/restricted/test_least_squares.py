@@ -214,9 +214,9 @@ def test_values_in_single_precision_are_held_or_evaluated_in_each_pass():
     # Room for the sample, and no more.
     budget = sample_bytes(8000, 20) + 2 * 10**5
     with config(memory=budget):
-        partly = RestrictedCG().solve(stated)
-    assert held.certificate.peak_bytes > partly.certificate.peak_bytes <= budget
-    assert held.certificate.primal == pytest.approx(partly.certificate.primal, rel=2e-6)
+        lazy = RestrictedCG().solve(stated)
+    assert held.certificate.peak_bytes > lazy.certificate.peak_bytes <= budget
+    assert held.certificate.primal == pytest.approx(lazy.certificate.primal, rel=2e-6)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
