@@ -114,6 +114,7 @@ def test_every_program_is_short_and_shown_in_its_guide_as_it_is() -> None:
         assert f"({name}.md)" in (GUIDES / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_run_and_say_what_they_should(name: str, run_prepared: Prepared) -> None:
     code, out, err = run_prepared(str(EXAMPLES / f"{name}.py"))
@@ -129,6 +130,7 @@ def test_every_learner_takes_the_kernels_and_files_hold_them(name: str, tmp_path
     assert len(process.stdout.splitlines()) >= 22
 
 
+@pytest.mark.slow
 def test_commands_know_what_a_module_registers(run_prepared: Prepared, tmp_path: Path) -> None:
     model, answers = str(tmp_path / "model.mercer"), tmp_path / "answers.csv"
     fit = ("fit", "sample:iris", "--out", model, "--json")

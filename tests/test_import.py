@@ -50,6 +50,7 @@ def public_modules() -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_every_public_module_is_listed_and_reachable() -> None:
     listed = {name for name, home in mercer._HOME.items() if home == "mercer"}
     assert "selection" in public_modules() and public_modules() == listed

@@ -258,6 +258,7 @@ def _after_ctrl_c(prepared: subprocess.Popen[bytes], folder: Path, work: str, de
     return max(after[thread] - before.get(thread, 0.0) for thread in after)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", EVERYDAY)
 def test_ctrl_c_ends_a_fit(prepared: subprocess.Popen[bytes], tmp_path: Path, case: str) -> None:
     assert _after_ctrl_c(prepared, tmp_path, FITS[case], EARLY) <= PATIENCE

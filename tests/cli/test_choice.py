@@ -43,6 +43,7 @@ def test_penalty_and_width_are_chosen_by_folds(capsys):
     assert report["scores"]["SVC"]["accuracy"] >= plain["scores"]["SVC"]["accuracy"]
 
 
+@pytest.mark.slow
 def test_the_choice_is_that_of_the_seed_and_takes_a_sample_of_many_rows(capsys):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1300, 2))

@@ -159,6 +159,7 @@ def test_mistakes(capsys: Any, spam: str, arguments: list[str], words: str) -> N
     assert (code, out) == (2, "") and words in " ".join(messages(err))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", ["setosa", "roses", "setosa,setosa", "setosa,roses"])
 def test_a_model_of_pairs_needs_a_pair(capsys: Any, iris: str, label: str) -> None:
     code, _, err = run(capsys, "explain", iris, "sample:iris", "--row", 1, "--class", label)

@@ -116,6 +116,7 @@ def test_classes_of_several_files(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0 and "KernelLogisticRegression" in out and "town" in out
 
 
+@pytest.mark.slow
 def test_what_is_left_open_is_chosen_on_a_sample(capsys: pytest.CaptureFixture[str]) -> None:
     options = ["fit", "rows", "--approximation", "nystroem", "--landmarks", "60", "-o", "chosen.mercer"]
     report = report_of(capsys, *options, "-t", "heat", "--drop", "warm")
@@ -141,6 +142,7 @@ def test_what_is_left_open_is_chosen_on_a_sample(capsys: pytest.CaptureFixture[s
     assert np.mean(predicted == frame["late"].iloc[9::10]) == pytest.approx(own["accuracy"])
 
 
+@pytest.mark.slow
 def test_few_rows_and_noise_are_not_worse_than_a_simple_model(capsys: pytest.CaptureFixture[str]) -> None:
     features, progression = (part[:250] for part in load_diabetes(return_X_y=True, as_frame=True))
     features.assign(y=progression).to_csv("diabetes.csv", index=False)
@@ -156,6 +158,7 @@ def test_few_rows_and_noise_are_not_worse_than_a_simple_model(capsys: pytest.Cap
     assert own > mean - 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "target", "words"),
     [
@@ -227,6 +230,7 @@ def test_predictions_are_written_block_by_block(capsys: pytest.CaptureFixture[st
     assert code == 2 and "--out" in refusal(err)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["heat", "warm"])
 def test_scores_are_the_same_in_blocks(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, target: str
@@ -297,6 +301,7 @@ def test_a_checkpoint_of_another_fit(capsys: pytest.CaptureFixture[str], monkeyp
     assert code == 2 and "the checkpoint of another fit" in refusal(err)
 
 
+@pytest.mark.slow
 def test_the_number_of_landmarks_is_chosen(capsys: pytest.CaptureFixture[str]) -> None:
     options = ["-t", "heat", "--drop", "warm", "--approximation", "nystroem", "--landmarks", "auto"]
     options += ["--set", "gamma=0.3", "--set", "alpha=0.1", "-o", "auto.mercer"]
@@ -381,6 +386,7 @@ def test_texts_are_refused_with_options_of_the_command(capsys: pytest.CaptureFix
     assert "columns=" not in message and "encoded(" not in message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "target", "learner", "given"),
     [

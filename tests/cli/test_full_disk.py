@@ -65,6 +65,7 @@ def _check_failure(out: Path, exists: bool, message: str, words: str) -> None:
     assert not exists or out.read_bytes() == OLD
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("predictions")
 @pytest.mark.parametrize(
     ("suffix", "exists"), [(".csv", True), (".tsv", False), (".parquet", True), (".parquet", False)]

@@ -99,6 +99,7 @@ def test_predictions_on_a_terminal_are_escaped_and_others_are_not(capsys, monkey
     assert code == 0 and "good\\x1b[2J" in out
 
 
+@pytest.mark.slow
 def test_no_function_is_called_for_each_pair_of_columns(capsys):
     def calls(d):
         frame = pd.DataFrame(np.random.default_rng(0).normal(size=(6, d)), columns=[f"c{j}" for j in range(d)])

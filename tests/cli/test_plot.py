@@ -149,6 +149,7 @@ def test_the_command_makes_the_model_again(folder, capsys):
     assert found["command"].startswith("mercer fit a.csv") and len(found["data_sha256"]) == 64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["boundary", "gram", "relevance"])
 def test_names_that_no_picture_can_hold_are_cut_and_escaped(tmp_path, monkeypatch, capsys, what):
     monkeypatch.chdir(tmp_path)

@@ -90,6 +90,7 @@ def test_what_was_fitted_without_is_told_to_be_fitted_with(capsys: Any) -> None:
     assert code == 2 and "for sets of classes fit it again with --calibrate" in refusal(err)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "given"), [("ridge", ["alpha=0.1"]), ("svr", ["C=1"]), ("gp", [])])
 def test_numbers_over_landmarks_have_intervals_by_held_out_rows(capsys: Any, model: str, given: list[str]) -> None:
     options = ("-t", "level", "--drop", "kind", "--model", model, "--approximation", "nystroem", "--landmarks", "10")
@@ -109,6 +110,7 @@ def test_numbers_over_landmarks_have_intervals_by_held_out_rows(capsys: Any, mod
     np.testing.assert_allclose(frame["level 95%"] - frame["level"], errors[72], rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["svc", "logistic"])
 def test_classes_over_landmarks_have_sets_by_held_out_rows(capsys: Any, model: str) -> None:
     options = ("-t", "kind", "--drop", "level", "--model", model, "--approximation", "nystroem", "--landmarks", "10")

@@ -140,6 +140,7 @@ def test_a_mistake(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_no_error(iris):
     # It has left long before the first line comes.
     command = f"{sys.executable} -m mercer predict iris.mercer sample:iris | true; exit ${{PIPESTATUS[0]}}"
@@ -243,6 +244,7 @@ def test_from_data_to_predictions_with_what_is_used_alone_and_out_of_collections
     assert predicted.err.splitlines()[-1] == "Predicting species of 150 rows by SVC ..."
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
 def test_ctrl_c_ends_with_130_and_leaves_no_file(tmp_path):
     rng = np.random.default_rng(0)

@@ -85,6 +85,7 @@ def test_a_report_that_cannot_be_made(houses, capsys, monkeypatch, error, code, 
     assert ("Wrote new.mercer, but not its report." in err) == bool(written)
 
 
+@pytest.mark.slow
 def test_a_model_alone_and_with_rows(houses, capsys):
     code, out, _ = _run(capsys, "report", "houses.mercer", "--json")
     result = json.loads(out)
@@ -152,6 +153,7 @@ class _Saved:
         return "<p>"
 
 
+@pytest.mark.slow
 def test_a_note_on_a_table_is_made_once(houses, capsys):
     assert main(["fit", "more.csv", "-t", "price", "-q", "-o", "auto.mercer"]) == 0
     pd.read_csv("more.csv").assign(town="Rome").to_csv("rome.csv", index=False)

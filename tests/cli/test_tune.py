@@ -81,6 +81,7 @@ def test_a_search_prints_its_best_candidates_and_writes_the_best(capsys, rings):
     assert code == 2 and "is that of another search: rows differ" in refusal(err)
 
 
+@pytest.mark.slow
 def test_fit_searches_too_and_for_text(capsys, rings):
     report = run_json(capsys, "fit", "rings.csv", "-t", "a", "--drop", "ring", "--tune", "5s", "--rows", 40)
     assert report["model"] == "KernelRidge" and report["search"]["metric"] == "r2" and report["tune"] == ""

@@ -219,6 +219,7 @@ def test_graphs_stand_in_a_column_of_a_table() -> None:
     assert np.array_equal(spread(frame), Propagation(source="labels")(X))
 
 
+@pytest.mark.slow
 def test_networkx_is_needed_for_nothing() -> None:
     program = (
         "import sys; sys.modules['networkx'] = None\n"

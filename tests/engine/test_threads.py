@@ -204,6 +204,7 @@ def test_decompositions_of_large_matrices_get_the_threads_of_blas_back() -> None
     assert _blas_threads() == before
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_computes_on_a_pool_of_its_own() -> None:
     # In a process of its own: a fork of the test runner would take its threads' locks along.
@@ -284,6 +285,7 @@ def test_ctrl_c_ends_a_long_loop(n_jobs: int) -> None:
     assert left == [1]
 
 
+@pytest.mark.slow
 def test_an_interrupt_at_any_step_leaves_nothing_locked() -> None:
     # In a process of its own, because what is left locked would stop this one.
     program = Path(__file__).parent / "interrupted_everywhere.py"
@@ -293,6 +295,7 @@ def test_an_interrupt_at_any_step_leaves_nothing_locked() -> None:
     assert set(steps) == {"run", "load", "read"} and min(steps.values()) >= 20, steps
 
 
+@pytest.mark.slow
 def test_a_loop_is_loaded_at_the_exit_of_the_interpreter() -> None:
     program = (
         "import atexit, numpy as np\nfrom mercer.kernels import RBF\n"

@@ -146,6 +146,7 @@ def test_certificates(model: Any, y: np.ndarray) -> None:
     assert certificate.status.name in ("converged", "direct")
 
 
+@pytest.mark.slow
 @supervised
 def test_a_grid_over_the_kernels_parameters(model: Any, y: np.ndarray) -> None:
     scales = [0.5, 2.0]
@@ -220,6 +221,7 @@ def test_fits_at_the_same_time_do_not_disturb_each_other(model: Any, y: np.ndarr
         assert_same_bits(other, expected)
 
 
+@pytest.mark.slow
 def test_other_processes_after_fits_in_this_one() -> None:
     cases = [case.values for case in ALL]
     expected = []

@@ -183,6 +183,7 @@ def test_a_fit_to_all_rows_after_one_on_landmarks_and_back(model: Any, y: np.nda
     assert "landmark_indices_" in there - names
 
 
+@pytest.mark.slow
 @every
 def test_searches_fit_again(model: Any, y: np.ndarray) -> None:
     if not hasattr(model, "score"):

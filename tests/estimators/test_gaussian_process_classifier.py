@@ -361,6 +361,7 @@ def test_clones_and_kernels_parameters() -> None:
     assert isinstance(model.kernel, Kernel) and model.kernel == 5.0 * RBF(1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("approximation", "variance"), [("ep", 4.0), ("laplace", 1.0)])
 def test_probabilities_are_calibrated(approximation: str, variance: float) -> None:
     """Where the prior is that of the data, events of probability p come about in a share p of the cases."""

@@ -200,6 +200,7 @@ def test_what_it_does_not_keep_is_said() -> None:
         process(landmarks=X[:100]).fit(X, TWO)
 
 
+@pytest.mark.slow
 @parametrize_with_checks([process(None, n_landmarks=300)])
 @pytest.mark.filterwarnings("ignore")
 def test_it_is_an_estimator_of_scikit_learn(estimator: Any, check: Any) -> None:

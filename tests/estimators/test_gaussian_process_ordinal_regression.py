@@ -33,6 +33,7 @@ def begin_to_search(objective, start, bounds):
     return optimum.x, optimum.fun
 
 
+@pytest.mark.slow
 def test_scikit_learns_own_checks_with_the_search():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -128,6 +128,7 @@ def test_strings_sparse_rows_and_single_precision() -> None:
     np.testing.assert_allclose(single.predict(NEW.astype(np.float32)), dense.predict(NEW), atol=2e-3)
 
 
+@pytest.mark.slow
 def test_the_bits_do_not_depend_on_threads() -> None:
     rows = RNG.normal(size=(7000, 3))
     y = np.sin(rows).sum(axis=1)

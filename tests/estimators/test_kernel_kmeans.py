@@ -66,6 +66,7 @@ def test_the_iterations_are_those_of_lloyd(kernel: Any, memory: int | None) -> N
     assert model.certificate_.peak_bytes <= limit and (memory == LAZY) == (model.certificate_.peak_bytes < K.nbytes / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 def test_with_the_linear_kernel_it_is_k_means(dtype: Any, form: Any) -> None:

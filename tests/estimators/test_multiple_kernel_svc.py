@@ -31,6 +31,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("model", "kind", "y"), CASES)
 def test_no_weights_of_a_grid_are_better(model: Any, kind: type, y: np.ndarray, weighted: bool) -> None:
@@ -133,6 +134,7 @@ def test_an_indefinite_term_is_reported_once() -> None:
         model.set_params(allow_indefinite=False).fit(X, BINARY)
 
 
+@pytest.mark.slow
 def test_a_search_has_the_scores_of_scikit_learns() -> None:
     grid = {"C": [0.1, 10.0], "kernel": [COLUMNS, RBF(1.0) + Linear()]}
     ours = mercer.GridSearchCV(MultipleKernelSVC(), grid, cv=3).fit(X, BINARY)

@@ -59,6 +59,7 @@ def test_any_number_of_threads(model: Any, y: np.ndarray, rows: int) -> None:
     assert [name for name in alone if alone[name] != shared[name]] == [] and alone.keys() == shared.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_other_calls_at_the_same_time() -> None:
     cases = [p.values for p in EVERY]

@@ -31,6 +31,7 @@ X, Y = _bumps(40, 28)
 NEW, NEW_Y = _bumps(20, 28)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kernel",
     [GlobalAlignment(1.0).normalized(), Signature(3, time=1.0), SignaturePDE(0.3, time=1.0)],

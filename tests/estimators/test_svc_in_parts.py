@@ -43,6 +43,7 @@ def close(parts: SVC, whole: SVC) -> None:
     assert np.mean(parts.predict(X) == whole.predict(X)) > 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("y", "options"),
     [
@@ -77,6 +78,7 @@ def test_each_pair_has_its_own_rows_and_its_own_costs(tmp_path: Any) -> None:
     np.testing.assert_array_equal(load(tmp_path / "m.mercer").decision_function(X), parts.decision_function(X))
 
 
+@pytest.mark.slow
 def test_how_the_rows_are_cut_changes_no_bits() -> None:
     def pieces(sizes: Iterator[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         start = 0
@@ -92,6 +94,7 @@ def test_how_the_rows_are_cut_changes_no_bits() -> None:
     close(model().fit(Blocks(sp.csr_matrix(X), THREE)), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("y", [CODES > 0, CODES], ids=["two", "three"])
 def test_partitions_have_the_answer_of_arrays(y: np.ndarray) -> None:
     da = pytest.importorskip("dask.array")
@@ -117,6 +120,7 @@ def test_data_frames_of_dask() -> None:
     close(parts, model().fit(frame, CODES))
 
 
+@pytest.mark.slow
 def test_classes_that_the_sample_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_blocks, "_ROWS_FOR_LANDMARKS", 0)
     drawn = Blocks(np.arange(300.0)[:, None]).sample(on_blocks.rows_to_draw(300, 3), random_state=0).X.ravel()

@@ -69,6 +69,7 @@ def test_a_matrix_that_is_only_conditionally_positive_needs_the_intercept():
         SVC(kernel="precomputed", fit_intercept=False, allow_indefinite=False).fit(K, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["projected-gradient", "accelerated-projected-gradient"])
 def test_projected_gradients_reach_the_same_answer(solver):
     X, y = (side[::2] for side in iris())

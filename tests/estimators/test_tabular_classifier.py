@@ -41,6 +41,7 @@ def fitted(classes: int) -> TabularClassifier:
     return TabularClassifier().fit(TRAIN, (TWO if classes == 2 else THREE)[:110])
 
 
+@pytest.mark.slow
 def test_scikit_learns_own_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     # The choice of a penalty is most of a fit, and no check looks at it.
     for name, value in {"_COSTS": (1.0, 10.0), "_FOLDS": 2, "_PARTITIONS": 1, "_SINGLY": 4}.items():
@@ -55,6 +56,7 @@ def test_scikit_learns_own_checks_with_other_penalties(monkeypatch: pytest.Monke
     assert not_passed(every_check(TabularClassifier())) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("classes", "y"), [(2, TWO), (3, THREE)])
 def test_it_is_the_logistic_regression_of_its_kernel(classes: int, y: np.ndarray) -> None:
     model = fitted(classes)
@@ -99,6 +101,7 @@ def test_several_classes() -> None:
     assert TabularClassifier().fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.92
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("classes", "y"), [(2, TWO), (3, THREE)])
 def test_weights_are_repetitions(classes: int, y: np.ndarray) -> None:
     weights = np.random.default_rng(1).integers(0, 4, 60)
@@ -125,6 +128,7 @@ def test_a_rare_class_keeps_its_share() -> None:
     assert log_loss(y[400:], P) < 0.7 * log_loss(y[400:], np.full(2000, y[:400].mean()))
 
 
+@pytest.mark.slow
 def test_a_rare_class_at_the_end_of_a_column_is_learnt_beside_others(tmp_path: Path) -> None:
     """By one set of length scales, with scores that are cut off among its rows, the loss is .256."""
     rng = np.random.default_rng(2)
@@ -209,6 +213,7 @@ def test_new_categories() -> None:
     assert np.isfinite(P).all()
 
 
+@pytest.mark.slow
 def test_rows_that_are_left_out_are_of_all_classes_in_their_shares() -> None:
     y = np.where(np.arange(110) == 3, "rare", TWO[:110])
     with pytest.warns(MercerWarning, match="learns from 30 of the 110 rows"):
@@ -227,6 +232,7 @@ def test_copies_and_files(tmp_path: object) -> None:
         assert not hasattr(clone(model), "model_")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [["no", "yes"], ["a", "b", "c"]])
 def test_a_gap_that_is_new_is_averaged_over(names: list[str]) -> None:
     rng = np.random.default_rng(0)
@@ -256,6 +262,7 @@ def test_few_rows_of_a_class_that_nothing_tells_are_no_worse_than_the_shares(see
     assert log_loss(y[100:], P) < log_loss(y[100:], shares) + 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [8, 12])
 def test_a_handful_of_rows_is_no_worse_than_the_shares(n: int) -> None:
     losses = []

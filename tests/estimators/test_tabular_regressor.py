@@ -45,6 +45,7 @@ def fitted(**options: object) -> TabularRegressor:
 MODEL = fitted()
 
 
+@pytest.mark.slow
 def test_scikit_learns_own_checks() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -219,6 +220,7 @@ def test_one_row_says_nothing_of_the_noise(price: float, size: float) -> None:
     assert (copies.predict(TEST, return_std=True)[1] >= prior).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["noise", "linear", "nothing"])
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_a_handful_of_rows_has_honest_intervals(n: int, kind: str) -> None:
@@ -466,6 +468,7 @@ def test_there_is_no_linear_term_without_need() -> None:
     assert model.model_.n_features_in_ == 2
 
 
+@pytest.mark.slow
 def test_a_linear_term_with_weights_gaps_categories_and_text(tmp_path: object) -> None:
     rng = np.random.default_rng(1)
     n = 90

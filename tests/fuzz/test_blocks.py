@@ -61,6 +61,7 @@ def test_the_honest_files_are_read(tmp_path):
         assert read_or_say_why(path) == (1 if suffix in (".npy", ".svm") else 2), suffix
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", SEEDS)
 @settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(edits=EDITS)

@@ -38,6 +38,7 @@ def outcomes(cases: int, seed: int, *more: str) -> tuple[Counter[str], list[Any]
     return counts, failures
 
 
+@pytest.mark.slow
 def test_mutated_files_never_crash_hang_or_break_a_promise():
     counts, failures = outcomes(36, seed=1)
     assert not failures, failures[:5]

@@ -128,6 +128,7 @@ def test_columns_of_a_file(texts, tmp_path_factory):
         assert str(error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

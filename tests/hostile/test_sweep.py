@@ -19,6 +19,7 @@ ROWS = RNG.normal(size=(30, 3))
 Y = ROWS[:, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_a_sample_of_the_sweep(part):
     """Some of each estimator, other ones than the first."""

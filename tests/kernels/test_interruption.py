@@ -66,6 +66,7 @@ def _ends_soon(work: Callable[[], Any], starts: list[float]) -> None:
     assert len(starts) >= 1 and time.monotonic() - start < 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", LONG)
 def test_one_pair(case: str, interrupted: list[float]) -> None:
     kernel, long, short = LONG[case]

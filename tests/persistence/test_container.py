@@ -221,6 +221,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.slow
 def test_the_arrays_are_held_once(tmp_path):
     save([np.ones((1000, 4000)), np.ones((2800, 2800), np.float32, order="F")], tmp_path / "model.mercer")
     command = [sys.executable, "-c", MEASURE, str(tmp_path / "model.mercer"), str(tmp_path / "again.mercer")]

@@ -24,7 +24,10 @@ CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 MISSING = [name for name, found in (("chromium", CHROMIUM), ("chromedriver", DRIVER)) if found is None] + (
     [] if AXE.is_file() else [f"{AXE} (npm install axe-core)"]
 )
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"reports are not looked at in a browser without {MISSING}")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(MISSING), reason=f"reports are not looked at in a browser without {MISSING}"),
+]
 
 EVIL = "<img src=x onerror=\"document.title='ran'\">"
 RNG = np.random.default_rng(0)

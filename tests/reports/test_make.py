@@ -105,6 +105,7 @@ def test_targets_whose_squares_vanish_have_the_figures_of_others() -> None:
     np.testing.assert_allclose(np.array(spread) * 2.0**530, one["data"].table("Target").column("standard deviation"))
 
 
+@pytest.mark.slow
 def test_the_unit_of_a_target_has_four_digits_on_the_page() -> None:
     for size in (1e-9, 1e5):
         y = size * X[:, 0] ** 2
@@ -179,6 +180,7 @@ def test_without_a_target() -> None:
     assert "scores" not in report and report["data"].fact("rows are") == "2 columns"
 
 
+@pytest.mark.slow
 def test_the_same_report_twice_is_the_same() -> None:
     made = [mercer.report(SVC, X[100:], LABELS[100:]).to_html() for _ in range(2)]
     assert made[0] == made[1]

@@ -167,6 +167,7 @@ def test_parts_are_not_stored_where_there_is_room_for_one_matrix_only() -> None:
     np.testing.assert_allclose(low, search.cv_results_["mean_test_score"], rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalized", [False, True])
 def test_kernels_of_several_depths_on_graphs_refine_labels_once(
     normalized: bool, monkeypatch: pytest.MonkeyPatch

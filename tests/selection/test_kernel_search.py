@@ -42,6 +42,7 @@ LEARNERS: list[tuple[Any, Any, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("estimator", "data", "grid"), LEARNERS, ids=[f"{n}-{type(case[0]).__name__}" for n, case in enumerate(LEARNERS)]
 )
@@ -307,6 +308,7 @@ def test_a_column_of_labels_is_told_once() -> None:
     assert search.best_params_ == alone.best_params_ and search.best_score_ == alone.best_score_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("learner", "parameters", "sizes"),
     [

@@ -71,6 +71,7 @@ def test_a_gaussian_process_is_exact() -> None:
     assert result.exact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["alike", "repeated"])
 def test_the_span_rule_is_exact_where_roles_stay(intercept: bool, weight: np.ndarray | None) -> None:

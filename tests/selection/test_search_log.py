@@ -60,6 +60,7 @@ def log(done, tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_a_search_that_was_killed_goes_on_and_ends_as_it_would_have(done, log, tmp_path, evaluated):
     whole, lines = done[0], log.read_bytes().splitlines(keepends=True)
     every = len(lines) - 1

@@ -63,6 +63,7 @@ def shared(estimator: Any, grid: dict[str, Any], X: Any, y: Any, matrices: int, 
     return search
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "count"),
     [

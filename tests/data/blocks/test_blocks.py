@@ -101,6 +101,7 @@ def same(first, second):
         np.testing.assert_array_equal(first, second, strict=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", WRITERS, ids=lambda write: write.__name__.removeprefix("write_"))
 @settings(max_examples=10)
 @given(n=st.integers(1, 50), data=st.data())

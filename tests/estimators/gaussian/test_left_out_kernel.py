@@ -34,6 +34,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::mercer.solvers.gaussian.search.
 CHECKS = in_turn([KernelRidge(alpha, kernel="rbf", gamma="loo") for alpha in (0.5, "loo")], 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("estimator", "check"), CHECKS, ids=[name_of(check) for _, check in CHECKS])
 def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
     check(estimator)

@@ -38,6 +38,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_blocks_have_the_answer_of_arrays(name: str) -> None:
     model, y = MODELS[name]

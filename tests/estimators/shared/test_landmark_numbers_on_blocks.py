@@ -33,6 +33,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(landmark_numbers, "_FIRST", 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [KernelRidge(0.1, **HERE), KernelRidge("gcv", **HERE), SVR(**HERE), SVC(**HERE), KernelLogisticRegression(**HERE)],

@@ -93,6 +93,7 @@ def test_more_rows_than_the_sample_and_one_target_of_two():
         KernelRidge(1e-3, kernel=RBF(3.0) + Constant(1e6)).fit(rows, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [case for case in INTERPOLATING if case.id not in ("loo", "gcv", "evidence")])
 def test_a_check_without_room_is_left_out(model, monkeypatch):
     """Whatever budget does for centred targets does with an offset, also where memory is taken while the check runs."""

@@ -57,6 +57,7 @@ def by_default(machine: str) -> Any:
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("machine", MACHINES)
 def test_every_solver_gives_the_answer_of_the_default(machine: str, solver: str) -> None:

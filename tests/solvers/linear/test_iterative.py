@@ -128,6 +128,7 @@ def hard(n=800, **options):
     return LinearSystem(Gram(stated["kernel"], X), Y, stated["shifts"], stated["weights"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("budget", "options"),
     [
