@@ -109,6 +109,8 @@ EXAMPLES: list[tuple[Kernel, Data]] = [
     (k.Matern([1.0, 2.0, 0.5], nu=0.5), VECTORS),
     (k.Matern([1.0, 2.0, 3.0]), VECTORS),
     (k.Matern(1.1, nu=2.5), VECTORS),
+    # The sum of weighted values, which the factor needs, comes with the slopes.
+    (0.7 * k.Matern(1.1) + 2.0 * k.Matern([1.0, 2.0, 0.5], nu=2.5), VECTORS),
     (k.Matern(1.2, nu=0.8), VECTORS),
     (k.Matern([1.2, 0.7, 2.0], nu=3.5), VECTORS),
     (k.Matern(1.2, nu=float("inf")), VECTORS),

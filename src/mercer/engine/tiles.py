@@ -25,6 +25,9 @@ from mercer.loops.transpose import transpose
 TILE = 512
 # With fewer rows than _FEW, tiles are wider; with fewer columns than _FEW_COLUMNS, up to _TALLEST times taller.
 _FEW, _FEW_COLUMNS, _TALLEST = 128, 256, 8
+# Sums over one triangle of more rows than the first and fewer than the second are over tiles of half the side: of
+# 1000 rows, two tiles of three would be one thread's. Filling a matrix takes too little time to gain from it.
+_FEW_SYMMETRIC, _MANY_SYMMETRIC = TILE * 3 // 4, 4 * TILE
 # The symmetric product has one array of partial sums per group; a fixed number keeps the order of the sums.
 GROUPS = 8
 # The limit for these partial sums in bytes; above it, every tile is computed twice, once for each side.
@@ -242,6 +245,8 @@ def reduce(
 
     With ``symmetric``, the sum is over the tiles on and above the diagonal only.
     """
+    if symmetric and side == TILE and _FEW_SYMMETRIC < shape[0] < _MANY_SYMMETRIC:
+        side = TILE // 2
     strips = spans(shape[0], side)
     partial = np.zeros((len(strips), size))
     progress = Progress(len(strips), "kernel gradient")

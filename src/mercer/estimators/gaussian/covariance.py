@@ -14,7 +14,7 @@ from mercer.gram.protocol import GramMatrix
 from mercer.kernels import Kernel
 from mercer.kernels.inputs import Rows
 from mercer.kernels.plan import Plan, check_finite
-from mercer.solvers.gaussian.covariance import Covariance, MatrixCovariance
+from mercer.solvers.gaussian.covariance import Covariance, MatrixCovariance, diagonal_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,10 +185,6 @@ class ScaledCovariance(_Around):
         return self.inner.pullback(theta, scaled)
 
 
-# Rows of a block of weights whose diagonal is read.
-_BLOCK = 64
-
-
 @dataclass(frozen=True, eq=False)
 class NoisyCovariance(_Around):
     r"""``A + diag(shares @ v)`` for a covariance A; the last parameters are the logarithms of v, ``shares`` is (n, g).
@@ -218,10 +214,4 @@ class NoisyCovariance(_Around):
     def pullback(self, theta: Vector, weigh: Fill) -> Array:
         own = self.inner.size
         slopes = self.inner.pullback(theta[:own], weigh)
-        diagonal = np.empty(self.n)
-        for begin in range(0, self.n, _BLOCK):
-            rows = slice(begin, min(begin + _BLOCK, self.n))
-            block = np.empty((rows.stop - begin,) * 2)
-            weigh(rows, rows, block)
-            diagonal[rows] = np.diagonal(block)
-        return np.concatenate([slopes, np.exp(theta[own:]) * (diagonal @ self.shares)])
+        return np.concatenate([slopes, np.exp(theta[own:]) * (diagonal_of(weigh, self.n) @ self.shares)])

@@ -226,6 +226,26 @@ class Matern(StationaryKernel):
         u += u.dtype.type(1)
         u *= decay
 
+    def _pull_sum(self, pairs: Pairs, weights: Array, slopes: Array) -> float:
+        if self.nu not in (1.5, 2.5):
+            return super()._pull_sum(pairs, weights, slopes)
+        # The value and the slope are two polynomials in u times the same decay.
+        values = pairs.values(self._statistic())
+        with scratch(weights) as u, scratch(weights) as decay, scratch(weights) as first:
+            np.sqrt(np.multiply(values, self._multiplier(), out=u), out=u)
+            exponential(np.negative(u, out=decay))
+            decay *= weights
+            np.multiply(decay, u, out=first)
+            total = float(decay.sum() + first.sum())
+            if self.nu == 1.5:
+                inner = np.multiply(decay, -0.5, out=decay)
+            else:
+                total += float(np.vdot(first, u)) / 3
+                first += decay
+                inner = np.multiply(first, -1 / 6, out=first)
+            self._add_slopes(pairs, inner, values, {}, slopes)
+        return total
+
     def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
         """``dk/dt = (dk/du) / (2u)``; at distance 0, where nu = 1/2 has a kink, it is set to 0."""
         if self.nu >= _GAUSSIAN:

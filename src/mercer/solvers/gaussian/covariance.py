@@ -8,8 +8,12 @@ from typing import Protocol
 import numpy as np
 
 from mercer._types import Array, Vector
-from mercer.engine.tiles import Fill
+from mercer.engine.tiles import Fill, spans
 from mercer.gram.protocol import GramMatrix
+from mercer.loops.transpose import mirror
+
+# Rows of a tile of which the diagonal alone is wanted.
+_BLOCK = 64
 
 
 class Covariance(Protocol):
@@ -81,5 +85,21 @@ def upper_tile(matrix: Array, rows: slice, columns: slice, out: Array) -> None:
     """A tile of a symmetric matrix of which the upper triangle alone is there."""
     out[...] = matrix[rows, columns]
     if rows == columns:
-        below = np.tril_indices(len(out), -1)
-        out[below] = out.T[below]
+        mirror(out)
+
+
+def diagonal_of(weigh: Fill, n: int) -> Vector:
+    """The diagonal of a matrix (n, n) that is given by tiles.
+
+    Examples
+    --------
+    >>> matrix = np.diag(np.arange(100.0))
+    >>> float(diagonal_of(lambda rows, columns, out: np.copyto(out, matrix[rows, columns]), 100).sum())
+    4950.0
+    """
+    diagonal = np.empty(n)
+    for rows in spans(n, _BLOCK):
+        block = np.empty((rows.stop - rows.start,) * 2)
+        weigh(rows, rows, block)
+        diagonal[rows] = np.diagonal(block)
+    return diagonal

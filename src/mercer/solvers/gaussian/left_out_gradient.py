@@ -25,9 +25,8 @@ from mercer._errors import IndefiniteKernelError, NumericalError
 from mercer._types import Array, Matrix, Vector
 from mercer.engine import lapack, threads
 from mercer.engine.tiles import Fill, scratch, spans
-from mercer.solvers.gaussian.covariance import Covariance, upper_tile
+from mercer.solvers.gaussian.covariance import Covariance, diagonal_of, upper_tile
 from mercer.solvers.gaussian.factor import factor
-from mercer.solvers.gaussian.regression import trace_of
 from mercer.solvers.gaussian.workspace import SquareArrays
 from mercer.solvers.linear.leave_one_out import left_out_share
 
@@ -161,7 +160,7 @@ class LeftOutObjective:
         if self.problem.shift is not None:
             return slopes
         # Of A by mu, and of the shares where more than one observation is at a row.
-        by_mu = trace_of(weigh, self.problem.n)
+        by_mu = float(diagonal_of(weigh, self.problem.n).sum())
         by_mu += 2.0 / self._total * float(squares @ (weights - observations)) / mu**2
         return np.append(slopes, mu * by_mu)
 

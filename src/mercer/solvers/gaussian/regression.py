@@ -28,7 +28,7 @@ from mercer._errors import NumericalError
 from mercer._types import Array, Matrix, Vector
 from mercer.engine import lapack, threads
 from mercer.engine.tiles import Fill, scratch, spans
-from mercer.solvers.gaussian.covariance import Covariance, upper_tile
+from mercer.solvers.gaussian.covariance import Covariance, diagonal_of, upper_tile
 from mercer.solvers.gaussian.factor import Factor, factor
 from mercer.solvers.gaussian.trend import Trend, TrendFit, solve
 from mercer.solvers.gaussian.workspace import SquareArrays
@@ -136,17 +136,7 @@ class Objective:
         slopes = np.asarray(self.problem.covariance.pullback(own, weigh), dtype=np.float64)
         if not self.problem.free_noise:
             return slopes
-        return np.append(slopes, noise * trace_of(weigh, self.problem.n))
-
-
-def trace_of(weigh: Fill, n: int) -> float:
-    """The trace of a matrix (n, n) that is given by tiles."""
-    trace = 0.0
-    for rows in spans(n):
-        tile = np.empty((rows.stop - rows.start, rows.stop - rows.start))
-        weigh(rows, rows, tile)
-        trace += float(np.trace(tile))
-    return trace
+        return np.append(slopes, noise * diagonal_of(weigh, self.problem.n).sum())
 
 
 def evidence(problem: GaussianRegression, solved: Solved) -> float:
@@ -177,7 +167,9 @@ def _evidence_weights(solved: Solved) -> Fill:
         upper_tile(inverse, rows, columns, out)
         out *= -0.5 * t
         with scratch(out.shape, out.dtype) as product:
-            np.matmul(outer[rows], outer[columns].T, out=product)
+            # BLAS takes longer for products of two vectors.
+            multiply = np.multiply if outer.shape[1] == 1 else np.matmul
+            multiply(outer[rows], outer[columns].T, out=product)
             out += product
 
     return weigh
