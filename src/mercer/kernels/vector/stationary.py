@@ -18,7 +18,7 @@ from mercer.data.objects import short
 from mercer.kernels.base import Definiteness
 from mercer.kernels.elementary import exponential
 from mercer.kernels.leaf import Exponential, Slopes, StatisticKernel
-from mercer.kernels.pairs import scratch
+from mercer.kernels.pairs import Pairs, scratch
 from mercer.kernels.parameters import as_float, number, positive
 from mercer.kernels.statistics import ManhattanDistance, SquaredDistance, Statistic
 from mercer.kernels.vector.bessel import FAR, matern_function
