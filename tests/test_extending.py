@@ -130,7 +130,6 @@ def test_every_learner_takes_the_kernels_and_files_hold_them(name: str, tmp_path
     assert len(process.stdout.splitlines()) >= 22
 
 
-@pytest.mark.slow
 def test_commands_know_what_a_module_registers(run_prepared: Prepared, tmp_path: Path) -> None:
     model, answers = str(tmp_path / "model.mercer"), tmp_path / "answers.csv"
     fit = ("fit", "sample:iris", "--out", model, "--json")

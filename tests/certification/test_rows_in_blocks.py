@@ -43,7 +43,6 @@ CASES: list[tuple[Any, np.ndarray]] = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "y", "weight"),
     # Learners that are there twice are with weights and without.

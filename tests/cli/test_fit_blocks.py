@@ -230,7 +230,6 @@ def test_predictions_are_written_block_by_block(capsys: pytest.CaptureFixture[st
     assert code == 2 and "--out" in refusal(err)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("target", ["heat", "warm"])
 def test_scores_are_the_same_in_blocks(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, target: str
@@ -301,7 +300,6 @@ def test_a_checkpoint_of_another_fit(capsys: pytest.CaptureFixture[str], monkeyp
     assert code == 2 and "the checkpoint of another fit" in refusal(err)
 
 
-@pytest.mark.slow
 def test_the_number_of_landmarks_is_chosen(capsys: pytest.CaptureFixture[str]) -> None:
     options = ["-t", "heat", "--drop", "warm", "--approximation", "nystroem", "--landmarks", "auto"]
     options += ["--set", "gamma=0.3", "--set", "alpha=0.1", "-o", "auto.mercer"]
@@ -386,12 +384,11 @@ def test_texts_are_refused_with_options_of_the_command(capsys: pytest.CaptureFix
     assert "columns=" not in message and "encoded(" not in message
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "target", "learner", "given"),
     [
         ("svc", "warm", "SVC", ["--set", "gamma=0.3"]),
-        ("svr", "heat", "SVR", []),
+        pytest.param("svr", "heat", "SVR", [], marks=pytest.mark.slow),
         ("gp", "heat", "GaussianProcessRegressor", []),
         ("gpc", "warm", "GaussianProcessClassifier", []),
     ],

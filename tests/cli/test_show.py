@@ -90,7 +90,6 @@ def test_a_linear_kernel_that_loses_against_the_mean_is_not_advised(capsys):
     assert r2["mean of the target"] > r2["linear (ridge) regression"] and "Try" not in report["advice"]["text"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "model"), [("y", "ridge"), ("y", "svr"), ("y", "gp"), ("kind", "svc"), ("kind", "logistic")]
 )

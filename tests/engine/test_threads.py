@@ -204,7 +204,6 @@ def test_decompositions_of_large_matrices_get_the_threads_of_blas_back() -> None
     assert _blas_threads() == before
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_computes_on_a_pool_of_its_own() -> None:
     # In a process of its own: a fork of the test runner would take its threads' locks along.

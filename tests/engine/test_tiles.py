@@ -78,6 +78,21 @@ def test_reductions_visit_every_tile_and_keep_their_order() -> None:
     assert all(np.array_equal(s, sums[0]) for s in sums)
 
 
+@pytest.mark.parametrize("n", [1, 384, 385, 512, 1000, 2047, 2048])
+def test_reductions_over_a_triangle_visit_each_tile_once(n: int) -> None:
+    seen = np.zeros((n, n), np.int8)
+
+    def visit(rows: slice, columns: slice) -> np.ndarray:
+        seen[rows, columns] += 1
+        return np.ones(1)
+
+    tiles.reduce(visit, (n, n), 1, 2, symmetric=True)
+    above = np.triu_indices(n)
+    assert (seen[above] == 1).all()
+    # Whole tiles on the diagonal, and none below.
+    assert (seen + seen.T <= 2).all()
+
+
 def test_spans_cover_and_end_where_they_should() -> None:
     assert tiles.spans(0) == []
     assert tiles.spans(5, 5) == [slice(0, 5)]

@@ -38,7 +38,6 @@ def squares(A: np.ndarray) -> np.ndarray:
 SPACES = [pytest.param("linear", lambda A: A, id="linear"), pytest.param(kernels.Polynomial(2), squares, id="squares")]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "features"), SPACES)
 @pytest.mark.parametrize(
     ("weights", "count"), list(zip(WEIGHTS, [1, 6, 6, 4], strict=True)), ids=["uniform", "distance", "none", "function"]

@@ -56,8 +56,7 @@ def test_scikit_learns_own_checks_with_other_penalties(monkeypatch: pytest.Monke
     assert not_passed(every_check(TabularClassifier())) == {}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("classes", "y"), [(2, TWO), (3, THREE)])
+@pytest.mark.parametrize(("classes", "y"), [(2, TWO), pytest.param(3, THREE, marks=pytest.mark.slow)])
 def test_it_is_the_logistic_regression_of_its_kernel(classes: int, y: np.ndarray) -> None:
     model = fitted(classes)
     rows, new = model.encoder_.transform(TRAIN), model.encoder_.transform(TEST)
@@ -101,8 +100,7 @@ def test_several_classes() -> None:
     assert TabularClassifier().fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.92
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("classes", "y"), [(2, TWO), (3, THREE)])
+@pytest.mark.parametrize(("classes", "y"), [(2, TWO), pytest.param(3, THREE, marks=pytest.mark.slow)])
 def test_weights_are_repetitions(classes: int, y: np.ndarray) -> None:
     weights = np.random.default_rng(1).integers(0, 4, 60)
     rows = np.repeat(np.arange(60), weights)
@@ -232,8 +230,7 @@ def test_copies_and_files(tmp_path: object) -> None:
         assert not hasattr(clone(model), "model_")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("names", [["no", "yes"], ["a", "b", "c"]])
+@pytest.mark.parametrize("names", [["no", "yes"], pytest.param(["a", "b", "c"], marks=pytest.mark.slow)])
 def test_a_gap_that_is_new_is_averaged_over(names: list[str]) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 2))

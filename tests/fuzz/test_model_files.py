@@ -38,11 +38,10 @@ def outcomes(cases: int, seed: int, *more: str) -> tuple[Counter[str], list[Any]
     return counts, failures
 
 
-@pytest.mark.slow
 def test_mutated_files_never_crash_hang_or_break_a_promise():
-    counts, failures = outcomes(36, seed=1)
+    counts, failures = outcomes(9, seed=1)
     assert not failures, failures[:5]
-    assert counts["refused"] > 12
+    assert counts["refused"] > 2
 
 
 @pytest.mark.slow

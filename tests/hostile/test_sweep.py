@@ -13,13 +13,12 @@ from hostile.sweep import case, run
 from mercer import SVC, SVR, BayesianLinearRegression, KernelKMeans, KernelMachine, KernelNeighborsRegressor, KernelPCA
 from mercer._errors import DataError, MercerError, NumericalError
 
-EVERYDAY, WHOLE, PARTS = 200, 4_200, 12
+EVERYDAY, WHOLE, PARTS = 100, 4_200, 12
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(30, 3))
 Y = ROWS[:, 0]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_a_sample_of_the_sweep(part):
     """Some of each estimator, other ones than the first."""

@@ -83,7 +83,6 @@ def test_arc_cosine_of_order_two_and_of_rows_of_zeros() -> None:
         assert (np.abs(F @ F.T - K) <= 5 * 6 * sizes / math.sqrt(200_000)).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [RBF(2.0), Matern(2.0, nu=1.5), ArcCosine(1)], ids=repr)
 def test_orthogonal_directions(kernel: Any) -> None:
     W = RandomFourierMap(kernel, 16, orthogonal=True, random_state=0).fit(X).frequencies_

@@ -11,7 +11,6 @@ X = np.linspace(0, 6, 50)[:, None]
 Y = np.sin(X[:, 0])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "column"),
     [

@@ -26,7 +26,7 @@ TILE = 512
 # With fewer rows than _FEW, tiles are wider; with fewer columns than _FEW_COLUMNS, up to _TALLEST times taller.
 _FEW, _FEW_COLUMNS, _TALLEST = 128, 256, 8
 # Sums over one triangle of more rows than the first and fewer than the second are over tiles of half the side: of
-# 1000 rows, two tiles of three would be one thread's. Filling a matrix takes too little time to gain from it.
+# 1000 rows, two tiles of three would be one thread's. Filling a matrix gains as often as it loses.
 _FEW_SYMMETRIC, _MANY_SYMMETRIC = TILE * 3 // 4, 4 * TILE
 # The symmetric product has one array of partial sums per group; a fixed number keeps the order of the sums.
 GROUPS = 8

@@ -38,8 +38,9 @@ MODELS = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "two levels" else name for name in MODELS]
+)
 def test_blocks_have_the_answer_of_arrays(name: str) -> None:
     model, y = MODELS[name]
     whole = clone(model).fit(X, y, WEIGHTS)

@@ -76,7 +76,6 @@ def test_what_is_left_open_is_chosen(
     assert not any(hasattr(model, name) for name in ("C_", "gamma_", "epsilon_", "search_"))
 
 
-@pytest.mark.slow
 def test_it_is_the_same_each_time_and_works_inside_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mercer.estimators.svm.chosen_by_folds._FOLDS", 2)
     first, second = (SVC(C="cv").fit(X, LABELS) for _ in range(2))

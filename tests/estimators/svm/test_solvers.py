@@ -57,8 +57,9 @@ def by_default(machine: str) -> Any:
     return model
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(
+    "solver", [pytest.param(name, marks=pytest.mark.slow) if name == "projected-gradient" else name for name in SOLVERS]
+)
 @pytest.mark.parametrize("machine", MACHINES)
 def test_every_solver_gives_the_answer_of_the_default(machine: str, solver: str) -> None:
     # Without acceleration, gradient descent takes ten thousand steps and more on a few dozen rows.

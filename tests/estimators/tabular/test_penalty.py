@@ -18,8 +18,7 @@ def rows(n: int, classes: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
     return X, np.digitize(score, np.quantile(score, np.linspace(0, 1, classes + 1)[1:-1]))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("classes", "noise"), [(2, 2.0), (3, 0.1)])
+@pytest.mark.parametrize(("classes", "noise"), [(2, 2.0), pytest.param(3, 0.1, marks=pytest.mark.slow)])
 def test_it_is_the_best_of_the_costs_on_these_folds(classes: int, noise: float) -> None:
     X, codes = rows(40 * classes, classes, noise)
     K, folds = RBF(1.0)(X), _folds(codes)
