@@ -190,7 +190,7 @@ MATRICES = {
     "ConvolutionalPatches, two images": "X = arrays(2, 700, 700)\nSTART\nk.ConvolutionalPatches()(X)",
 }  # fmt: skip
 
-EVERYDAY = ["KernelPCA"]
+EVERYDAY, MORE = ["KernelPCA"], ["GaussianProcessOrdinalRegression, restarts", "SVR"]
 
 
 @pytest.fixture(scope="module")
@@ -258,7 +258,7 @@ def _after_ctrl_c(prepared: subprocess.Popen[bytes], folder: Path, work: str, de
     return max(after[thread] - before.get(thread, 0.0) for thread in after)
 
 
-@pytest.mark.parametrize("case", EVERYDAY)
+@pytest.mark.parametrize("case", [*EVERYDAY, *(pytest.param(case, marks=pytest.mark.slow) for case in MORE)])
 def test_ctrl_c_ends_a_fit(prepared: subprocess.Popen[bytes], tmp_path: Path, case: str) -> None:
     assert _after_ctrl_c(prepared, tmp_path, FITS[case], EARLY) <= PATIENCE
 

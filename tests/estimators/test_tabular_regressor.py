@@ -68,6 +68,14 @@ def test_it_is_the_gaussian_process_of_its_kernel() -> None:
     np.testing.assert_array_equal(model.predict(TEST), mean)
 
 
+@pytest.mark.parametrize("exponent", [600, -600])
+def test_targets_whose_squares_leave_the_range_of_numbers_are_learnt_as_others(exponent: int) -> None:
+    model = TabularRegressor().fit(TRAIN, np.ldexp(PRICE[:90], exponent))
+    for other, plain in zip(model.predict(TEST, return_std=True), MODEL.predict(TEST, return_std=True), strict=True):
+        np.testing.assert_array_equal(other, np.ldexp(plain, exponent))
+    np.testing.assert_array_equal(model.interval(TEST).lower, np.ldexp(MODEL.interval(TEST).lower, exponent))
+
+
 def test_quantiles_are_those_of_errors_left_out() -> None:
     mean, std = MODEL.predict(TEST, return_std=True)
     errors = []

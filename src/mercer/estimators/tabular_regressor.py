@@ -210,10 +210,14 @@ class TabularRegressor(RegressorMixin, TabularModel):
         with memory.track() as account:
             features, y, weights, _ = self._encode(X, y, weights, numbers=True)
             rows, random = self._kept_rows(len(y), None)
-            self.target_mean_ = float(np.average(y, weights=weights))
-            spread = float(np.sqrt(np.average(np.square(y - self.target_mean_), weights=weights)))
+            # In units of a power of two, whose squares neither overflow nor vanish.
+            exponent = int(np.frexp(np.abs(y).max())[1]) - 1
+            sized = np.ldexp(y, -exponent)
+            mean = np.average(sized, weights=weights)
+            spread = np.sqrt(np.average(np.square(sized - mean), weights=weights))
+            self.target_mean_ = float(np.ldexp(mean, exponent))
             # Of one number, or of equal ones, the scale is not known: it is taken to be their size.
-            self.target_scale_ = spread or abs(self.target_mean_) or 1.0
+            self.target_scale_ = float(np.ldexp(spread, exponent)) or abs(self.target_mean_) or 1.0
             targets = (y - self.target_mean_) / self.target_scale_
             features = self._choose(features, targets, rows, weights)
             self.relevance_ = self._relevance(self.model_.predict, features, random)
