@@ -11,6 +11,10 @@ from typing import Any
 
 # Threads of OpenBLAS wait for more work by counting, for 20 ms, and take that time from the tests beside them.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+# Workers on many cores share them; two threads are left to each, so that those who limit them have something to limit.
+if "PYTEST_XDIST_WORKER_COUNT" in os.environ:
+    share = (os.cpu_count() or 1) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", str(max(2, share)))
 
 import numpy as np
 import pytest
@@ -31,9 +35,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--quick", action="store_true", help="the first case of each test alone, and none that starts a process"
-    )
+    parser.addoption("--first-case", action="store_true", help="the first case of each test alone")
+    parser.addoption("--quick", action="store_true", help="the same, without tests that start processes or are long")
+
+
+def _first_cases(config: pytest.Config) -> bool:
+    return bool(config.getoption("--quick") or config.getoption("--first-case"))
 
 
 # Folders and files whose tests start processes or are long by what they look for.
@@ -53,7 +60,7 @@ _LEFT_OUT = {
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--quick"):
+    if _first_cases(config):
         settings.register_profile("quick", settings.get_profile("everyday"), max_examples=5)
         settings.load_profile("quick")
 
@@ -75,8 +82,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With ``--quick``, keep the first case of each test."""
-    if not config.getoption("--quick"):
+    """With ``--first-case`` and ``--quick``, keep the first case of each test."""
+    if not _first_cases(config):
         return
     names: set[tuple[str, str]] = set()
     selected, left = [], []

@@ -1,4 +1,4 @@
-"""Run the everyday suite as other machines would: other BLAS kernels, plain vector code, one thread, any order.
+"""Run the everyday suite as other machines would: other BLAS kernels, plain vector code, one or 16 threads, any order.
 
     python tests/sweep.py                        every setting once, ten orders of the tests, and a table
     python tests/sweep.py --seeds 2 --workers 4  fewer orders; worker processes of pytest
@@ -41,6 +41,7 @@ class Setting:
     environment: Mapping[str, str] = field(default_factory=dict)
     threads: int | None = None
     seed: int | None = None
+    plugin: str | None = None
 
 
 def core_types(features: Mapping[str, bool]) -> list[str]:
@@ -67,6 +68,8 @@ def settings(features: Mapping[str, bool], seeds: int) -> list[Setting]:
     own_cache = {"NUMBA_CACHE_DIR": str(ROOT / "build" / "numba-generic")}
     return [
         *(Setting(name, {"OPENBLAS_CORETYPE": name}) for name in core_types(features)),
+        # Mercer's own threads alone; BLAS has as many as there are processors.
+        Setting("16 threads", {"PYTHONPATH": str(ROOT / "tests")}, plugin="sixteen_processors"),
         Setting("generic", {"NUMBA_CPU_NAME": "generic", **own_cache}),
         *(Setting(f"{n} thread{'s' * (n > 1)}", dict.fromkeys(_LIMITS, str(n)), threads=n) for n in (1, 2)),
         *(Setting(f"order {seed}", {"HYPOTHESIS_PROFILE": "seeded"}, seed=seed) for seed in range(1, seeds + 1)),
@@ -79,6 +82,8 @@ def run(setting: Setting, workers: int, rest: Iterable[str]) -> tuple[int, str]:
     if setting.seed is not None:
         command += ["--random-order-bucket=global", f"--random-order-seed={setting.seed}"]
         command += [f"--hypothesis-seed={setting.seed}"]
+    if setting.plugin is not None:
+        command += ["-p", setting.plugin]
     if setting.threads is not None:
         # Mercer's own threads, and those of BLAS, are as many as there are processors.
         command = [sys.executable, "-c", _ON_FEW_PROCESSORS, str(setting.threads), *command]

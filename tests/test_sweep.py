@@ -32,7 +32,7 @@ def test_core_types_follow_from_the_features_of_the_processor(
 
 def test_each_setting_differs_in_one_thing() -> None:
     settings = sweep.settings(AVX512, 10)
-    assert len({s.name for s in settings}) == len(settings) == 4 + 1 + 2 + 10
+    assert len({s.name for s in settings}) == len(settings) == 4 + 1 + 3 + 10
     assert [s.seed for s in settings if s.seed is not None] == list(range(1, 11))
     for setting in settings:
         changed = (
@@ -40,6 +40,7 @@ def test_each_setting_differs_in_one_thing() -> None:
             "NUMBA_CPU_NAME" in setting.environment,
             setting.threads is not None,
             setting.seed is not None,
+            setting.plugin is not None,
         )
         assert sum(changed) == 1
 
@@ -52,9 +53,12 @@ def test_a_failure_under_a_setting_is_counted_and_named(tmp_path: Path, capsys: 
         "def test_one_processor():\n    assert len(os.sched_getaffinity(0)) == 1\n"
         "def test_one_blas_thread():\n    assert os.environ['OPENBLAS_NUM_THREADS'] == '1'\n"
         "def test_never():\n    assert False\n"
+        "def test_sixteen_threads():\n"
+        "    from mercer.engine import settings\n    assert settings.resolve_jobs() == 16\n"
     )
-    arguments = ["--seeds", "1", "--workers", "1", "--only", "1 thread", "order 1", "--", str(tests)]
-    assert sweep.main(arguments) == 2
+    arguments = ["--seeds", "1", "--workers", "1", "--only", "1 thread", "16 threads", "order 1", "--", str(tests)]
+    assert sweep.main(arguments) == 3
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].split()[:4] == ["1", "thread", "2", "1"]
-    assert sum("test_never" in line for line in lines) == 2
+    assert lines[1].split()[:4] == ["16", "threads", "1", "3"]
+    assert lines[2].split()[:4] == ["1", "thread", "2", "2"]
+    assert sum("test_never" in line for line in lines) == 3

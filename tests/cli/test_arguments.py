@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 import pytest
+from typer.models import OptionInfo
 
 from mercer.cli import app
 from mercer.cli.arguments import fit_options, means_options, predict_options, use_options, with_options
@@ -45,3 +46,12 @@ def test_two_commands_have_the_same_common_options(commands: Any, common: Any) -
     for command in commands:
         parameters = inspect.signature(command).parameters
         assert {name: parameters[name] for name in shared} == dict(shared)
+
+
+@pytest.mark.parametrize("command", [info.callback for info in app.app.registered_commands], ids=lambda c: c.__name__)
+def test_an_option_whose_metavar_is_its_name_is_named(command: Any) -> None:
+    # Typer 0.27 takes the name of an option from its metavar where they are the same, and loses the option.
+    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
+        for option in getattr(parameter.annotation, "__metadata__", ()):
+            if isinstance(option, OptionInfo) and (option.metavar or "").lower() == name:
+                assert isinstance(option.default, str) and option.default.startswith("--"), name

@@ -96,6 +96,10 @@ def _larger(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 EXPRESSIONS = st.recursive(st.one_of(CALLS, st.sampled_from(NAMES), NUMBERS), _larger, max_leaves=6)
 
 
+# What a text may have; a kernel's own has its parameters in it too, which a long sum may leave out.
+LONGEST = 50_000
+
+
 def reads_or_says_why(text: str) -> None:
     try:
         kernel = parse_kernel(text)
@@ -104,7 +108,9 @@ def reads_or_says_why(text: str) -> None:
         return
     assert isinstance(kernel, Kernel)
     # What prints is read again, so that nothing was set that the text of a kernel cannot say.
-    assert parse_kernel(repr(kernel)) == kernel
+    printed = repr(kernel)
+    if len(printed) <= LONGEST:
+        assert parse_kernel(printed) == kernel
 
 
 @settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

@@ -126,7 +126,8 @@ Rows = Annotated[
     ),
 ]
 Seed = Annotated[
-    int, typer.Option(min=0, max=2**32 - 1, metavar="SEED", help="Seed of the held-out rows, folds and samples.")
+    int,
+    typer.Option("--seed", min=0, max=2**32 - 1, metavar="SEED", help="Seed of the held-out rows, folds and samples."),
 ]
 Out = Annotated[
     Path | None,
@@ -352,7 +353,7 @@ def drawn_options(
     means: dict[str, Any],
     column: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="Of boundary: one column, or two; by default the first two."),
+        typer.Option("--column", metavar="COLUMN", help="Of boundary: one column, or two; by default the first two."),
     ] = None,
     row: Annotated[
         int | None,

@@ -42,6 +42,7 @@ def field_hints(cls: type) -> Mapping[str, Any]:
 
 def statement_of(hint: Any) -> Statement | None:
     """What an annotation states of a value; None if it allows anything, or more than the vocabulary can say."""
+    hint = _written_out(hint)
     plain: dict[Any, Statement] = {
         bool: Flag(),
         int: Count(least=None),
@@ -56,12 +57,29 @@ def statement_of(hint: Any) -> Statement | None:
         return Word(arguments)
     if kind is np.ndarray:
         (element,) = get_args(arguments[1])
-        return Arrays(kinds=np.dtype(element).kind if isinstance(element, type) else None)
+        return Arrays(kinds=_kinds(element))
     if kind in (Union, types.UnionType):
         return _one_of(arguments)
     if kind in (tuple, list, dict):
         return _items(kind, arguments)
     return Is(hint) if isinstance(hint, type) and hint is not Any else None
+
+
+def _kinds(element: Any) -> str | None:
+    """The letters that NumPy has for a type of elements, and for those that it is the parent of."""
+    if not (isinstance(element, type) and issubclass(element, np.generic)):
+        return None
+    # Of those without a unit: lengths of time are a kind of integers to NumPy.
+    plain = [np.dtype(code) for code in np.typecodes["All"] if code not in np.typecodes["Datetime"]]
+    return "".join(sorted({dtype.kind for dtype in plain if issubclass(dtype.type, element)}))
+
+
+def _written_out(hint: Any) -> Any:
+    """What an alias stands for; ``NDArray`` is one since NumPy 2.5."""
+    alias, arguments = get_origin(hint) or hint, get_args(hint)
+    if not hasattr(alias, "__value__"):
+        return hint
+    return _written_out(alias.__value__[arguments] if arguments else alias.__value__)
 
 
 def _one_of(hints: tuple[Any, ...]) -> Statement | None:

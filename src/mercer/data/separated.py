@@ -87,6 +87,10 @@ class Separated:
             raise DataError(self._fault(str(error))) from error
         except errors.EmptyDataError as error:
             raise DataError(f"{self.path} is empty: it has no header line.") from error
+        except OverflowError as error:
+            raise DataError(
+                f"{self.path} has a whole number with too many digits; write it with an exponent, as in 1e30."
+            ) from error
 
     def line_finder(self) -> Callable[[int], str]:
         """Return a function from the number of a row, from 0, to its line in words."""

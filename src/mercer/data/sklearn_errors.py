@@ -18,6 +18,10 @@ _ADVICE = (
         "Spectrum(3).on(['name']), and `mercer fit` for files. For rows of text pass a kernel on strings, such as "
         "mercer.kernels.Spectrum(3).",
     ),
+    (
+        "too large to convert to float",
+        "A whole number has too many digits for a float; give its logarithm, or its column in another unit.",
+    ),
     ("setting an array element with a sequence", f"Rows of numbers must have equal lengths. {_OTHER_ROWS}"),
     ("float() argument must be", _OTHER_ROWS),
     ("feature names should match", "Pass the columns of the fit in their order: X[list(model.feature_names_in_)]."),
@@ -42,7 +46,7 @@ def advised() -> Iterator[None]:
         yield
     except DataError:
         raise
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise DataError(_with_advice(error)) from error
     except TypeError as error:
         # scikit-learn's contract requires this class.

@@ -12,10 +12,9 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from mercer._errors import MemoryBudgetError
-from mercer.engine import settings
+from mercer.engine import control_groups, settings
 
 # Without a budget set by the user, up to this many bytes are granted without reading the free memory (0.1 ms).
 _TRIFLE = 2**22
@@ -36,17 +35,7 @@ _tracked: list[Account] = []
 
 def available() -> int:
     """Bytes of memory that this process can still allocate, as reported by the system."""
-    return int(min(_free_on_machine(), _free_in_container()))
-
-
-def _free_in_container() -> float:
-    """Bytes left under the limit of a control group (Linux containers); infinite without one."""
-    try:
-        limit, used = (Path("/sys/fs/cgroup", name).read_text() for name in ("memory.max", "memory.current"))
-        return max(0, int(limit) - int(used))
-    except (OSError, ValueError):
-        # No control group, or the limit is "max".
-        return float("inf")
+    return int(min(_free_on_machine(), control_groups.free_memory()))
 
 
 def _free_on_machine() -> int:
@@ -74,6 +63,17 @@ def budget() -> int:
 def room(nbytes: int) -> float:
     """Bytes that may still be reserved; infinity for a few ``nbytes``, without reading the free memory."""
     return math.inf if nbytes <= _TRIFLE and settings.current().memory is None else budget()
+
+
+def workers(each: int, n_jobs: int | None = None) -> int:
+    """As many of the threads as have ``each`` bytes in the budget, and at least one.
+
+    >>> with settings.inherited(settings.Settings(memory=100)):
+    ...     workers(30, n_jobs=8), workers(300, n_jobs=8)
+    (3, 1)
+    """
+    jobs = settings.resolve_jobs(n_jobs)
+    return max(1, int(min(jobs, room(each * jobs) / max(each, 1))))
 
 
 def describe(nbytes: float) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mercer._errors import ParameterError
+from mercer.engine import control_groups
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
           "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
@@ -64,6 +65,8 @@ def resolve_jobs(n_jobs: int | None = None) -> int:
     if n_jobs is None:
         n_jobs = current().n_jobs
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    # More threads than a container has processors' time for would wait for each other.
+    cores = min(cores, control_groups.processors() or cores)
     if n_jobs is None:
         return cores
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral) or n_jobs == 0:

@@ -147,7 +147,8 @@ class TestPredictions:
         pieces = [model.predict(rows[i : i + 100], return_std=True) for i in range(0, 1300, 100)]
         np.testing.assert_allclose(mean, np.concatenate([m for m, _ in pieces]), atol=1e-11)
         np.testing.assert_allclose(std, np.concatenate([s for _, s in pieces]), rtol=1e-9)
-        with mercer.config(memory="40KiB"):
+        # With room for new rows on a few threads alone, no more work at once.
+        with mercer.config(memory="40KiB", n_jobs=16):
             small = model.predict(rows, return_std=True)
         np.testing.assert_allclose(std, small[1], rtol=1e-9)
         _, cov = model.predict(rows[:700], return_cov=True)

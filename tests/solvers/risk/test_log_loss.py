@@ -129,3 +129,14 @@ def test_divergence_where_probabilities_are_zero() -> None:
     # Nothing may be taken from, and nothing given to, a class without any probability.
     assert slope.divergence(np.array([[0.1, -0.2, 0.1], [0.0, 0.0, 0.0]])) == (0.0, 0.0)
     assert slope.divergence(np.array([[-0.1, 0.2, -0.1], [0.0, 0.0, 0.0]])) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("least", [-705.0, -708.0, -716.0, -740.0])
+def test_divergence_where_probabilities_are_next_to_zero(least: float) -> None:
+    loss = log_loss(np.array([0, 1]), np.full(2, 1e7), 3)
+    slope = loss.slope(np.array([[0.0, least, 0.0], [0.0, 0.0, 0.0]]))
+    given = np.array([[-1e6, 2e6, -1e6], [0.0, 0.0, 0.0]])
+    with np.errstate(all="raise"):
+        part, divergence = slope.divergence(given)
+    # It is given, or said to be out of reach.
+    assert (part, divergence) == (0.0, 0.0) or (part == 1.0 and divergence == pytest.approx(-2e6 * least, rel=0.05))

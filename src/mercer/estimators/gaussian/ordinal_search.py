@@ -10,8 +10,7 @@ import numpy as np
 
 from mercer._errors import MercerWarning, NumericalError, warn_user
 from mercer._types import Vector
-from mercer.engine import settings, threads
-from mercer.gram.hold import capacity
+from mercer.engine import memory, threads
 from mercer.kernels.parameters import Parameter
 from mercer.solvers.gaussian.ordinal import OrdinalEvidence, OrdinalProcess
 from mercer.solvers.gaussian.search import MultiStart, Objective, Optimizer, Search, warn_of_bounds
@@ -75,7 +74,7 @@ def search_ordinal(
     if len(tasks) == 1:
         tasks[0]()
     else:
-        threads.run(tasks, max(1, capacity(OrdinalEvidence(process).bytes_each, settings.resolve_jobs(n_jobs))))
+        threads.run(tasks, memory.workers(OrdinalEvidence(process).bytes_each, n_jobs))
     search = Search(tuple(trial for one in searches if one is not None for trial in one.trials))
     own = process.covariance.size
     best = dataclasses.replace(search.best, theta=search.best.theta[:own])

@@ -50,6 +50,8 @@ def check_numbers(learner: KernelEstimator, y: ArrayLike, X: CheckedRows, *, sev
             f"{name} learns numbers, but y holds {example!r:.80} (dtype {y.dtype}); pass numbers, or use a classifier "
             "for labels."
         ) from error
+    except OverflowError as error:
+        raise DataError("y holds a whole number with too many digits for a float; divide y by a number.") from error
     # Predictions have the precision of X.
     dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
     if np.abs(numbers).max(initial=0.0) > _SHARE * np.finfo(dtype).max:
@@ -85,7 +87,7 @@ def require_finite(y: ArrayLike) -> None:
     """
     try:
         numbers = np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return
     if numbers.ndim == 0 or np.isfinite(numbers).all():
         return

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.data.graphs import JointGraph
-from mercer.engine import memory, settings, threads
+from mercer.engine import memory, threads
 from mercer.kernels.features import Features
 from mercer.loops.graphs import OneGraph, count_runs, shortest_paths
 
@@ -80,8 +80,10 @@ def path_features(joint: JointGraph, levels: NDArray[np.uint64], ordered: bool) 
 
     # Each thread holds the hashes and counts of its part.
     largest = max(pairs.max(initial=0), min(_PAIRS, totals[-1]))
-    with memory.reserve(16 * int(largest) * settings.resolve_jobs(None), "the shortest paths of the largest graphs"):
-        threads.run([task(number) for number in range(len(parts))])
+    each = 16 * int(largest)
+    workers = min(memory.workers(each), len(parts))
+    with memory.reserve(each * workers, "the shortest paths of the largest graphs"):
+        threads.run([task(number) for number in range(len(parts))], workers)
     blocks = [part for part in parts if part is not None]
     lengths = np.concatenate([np.diff(part.starts) for part in blocks])
     return Features(

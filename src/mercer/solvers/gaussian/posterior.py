@@ -121,7 +121,8 @@ class Posterior:
     ) -> tuple[Matrix, Vector, NDArray[np.bool_]]:
         """Means without the trend, variances, and where these are known to be precise."""
         m, n = cross.shape
-        jobs, each = settings.resolve_jobs(n_jobs), 8 * n if single is None else 12 * n
+        each = 8 * n if single is None else 12 * n
+        jobs = memory.workers(each * _FEWEST, n_jobs)
         step = max(capacity(each * jobs, _ROWS, parts=2), _FEWEST)
         mean, variance, sure = np.empty((m, self.alpha.shape[1])), np.empty(m), np.ones(m, bool)
         progress, idle = Progress(-(-m // step), "predictive variances"), list[tuple[Matrix, Array]]()
@@ -152,7 +153,7 @@ class Posterior:
             return work
 
         with memory.reserve(each * step * min(jobs, -(-m // step)), f"kernel values of {step} new rows at a time"):
-            threads.run([strip(rows) for rows in spans(m, step)], n_jobs)
+            threads.run([strip(rows) for rows in spans(m, step)], jobs)
         return mean, variance, sure
 
     def _trend_variance(self, block: Matrix, H: Matrix | None) -> Vector | float:

@@ -25,10 +25,9 @@ from mercer._errors import IndefiniteKernelError, MercerWarning, NumericalError,
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Each, Number
-from mercer.engine import settings, threads
+from mercer.engine import memory, settings, threads
 from mercer.engine.progress import Progress
 from mercer.engine.trace import record
-from mercer.gram.hold import capacity
 
 Objective = Callable[[Vector], tuple[float, Vector]]
 # scikit-learn's protocol: optimizer(function to minimise, start, bounds=bounds) -> (theta, smallest value).
@@ -230,9 +229,7 @@ def _starts(start: Vector, box: NDArray[np.float64], restarts: int, random_state
 
 
 def _run(tasks: list[Callable[[], None]], n_jobs: int | None, bytes_each: int) -> None:
-    jobs = min(settings.resolve_jobs(n_jobs), len(tasks))
-    if bytes_each:
-        jobs = max(1, capacity(bytes_each, jobs))
+    jobs = min(memory.workers(bytes_each, n_jobs), len(tasks))
     if len(tasks) > 1 and (jobs > 1 or settings.resolve_jobs(n_jobs) == 1):
         # The pool is used from here rather than BLAS from there: the number of BLAS threads, once set in this thread,
         # is not lowered by the request of another thread.

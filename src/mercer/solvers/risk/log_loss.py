@@ -16,6 +16,9 @@ from scipy.special import expit, log_expit, xlog1py
 
 from mercer._types import Matrix, Vector
 
+# The product of a relative change and its logarithm is finite up to here.
+_LARGEST = 1e300
+
 
 class Slope(ABC):
     """The loss next to some decision values: ``pull`` (n, m) is minus its gradient, each row times its cost."""
@@ -213,9 +216,11 @@ class _ManyClassSlope(Slope):
 def _relative(change: Matrix, weighted: Matrix) -> Matrix:
     """``change / weighted``; minus infinity, which no part is small enough for, where a probability is zero."""
     nothing = np.where(change == 0, 0.0, -np.inf)
-    # A probability that is next to nothing is like none.
     with np.errstate(over="ignore"):
-        return np.divide(change, weighted, out=nothing, where=weighted > 0)
+        relative = np.divide(change, weighted, out=nothing, where=weighted > 0)
+    # A probability that is next to nothing is like none.
+    relative[relative > _LARGEST] = -np.inf
+    return relative
 
 
 def log_loss(codes: NDArray[np.intp], cost: Vector, classes: int) -> LogLoss:
