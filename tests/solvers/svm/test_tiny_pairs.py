@@ -114,7 +114,8 @@ def test_strips_and_classes_that_are_not_small(monkeypatch):
     assert_same_answers(some, whole)
     rows = np.array([sizes[i] + sizes[j] for i, j in combinations(range(len(sizes)), 2)])
     assert left == [0, 0, (rows > 8).sum()] and 0 < left[-1] < len(rows)
-    with mercer.config(memory="6KiB"):
+    # With room for a few of the threads.
+    with mercer.config(memory="6KiB", n_jobs=16):
         assert_same_answers(solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), MACHINE), whole)
     assert left[-1] == len(rows)
 

@@ -101,7 +101,9 @@ class _Pairs:
         tiny, small = self.of_size(0, EXACT), self.of_size(EXACT, JOINED)
         with ExitStack() as stack:
             self.share_joint_matrix(tiny, stack)
-            threads.run([partial(self.solve, pair) for pair in tiny], n_jobs)
+            # Each thread has the matrix of its pair in float64; others wait where not all have room.
+            most = max((int(self.layout.sizes[list(pair)].sum()) for pair in tiny), default=0)
+            threads.run([partial(self.solve, pair) for pair in tiny], memory.workers(16 * most**2, n_jobs))
         with ExitStack() as stack:
             self.share_own_blocks(small, stack)
             threads.run([partial(self.solve, pair) for pair in small], n_jobs)
