@@ -74,3 +74,20 @@ def test_the_installed_scipy_is_understood() -> None:
     for routine in ("potrf", "trtri", "lauum", "gemm", "syrk", "trsm", "trmm"):
         for prefix in "sd":
             assert ctypes.sizeof(routines._routine(prefix + routine)[1]) in (4, 8)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(("rows", "columns"), [(64, 100), (65, 65), (65, 64), (130, 70), (257, 300), (1, 3)])
+def test_triangles_are_solved_by_halves(rows: int, columns: int, transposed: bool) -> None:
+    rng = np.random.default_rng(0)
+    store = rng.normal(size=(rows, rows + 3))
+    triangle = store[:, :rows]
+    triangle[np.diag_indices(rows)] += 4.0 * np.sqrt(rows)
+    upper = np.triu(triangle)
+    # What is below the diagonal is not read.
+    triangle[np.tril_indices(rows, -1)] = np.nan
+    block = rng.normal(size=(rows, columns + 2))
+    expected = block.copy()
+    expected[:, :columns] = -2.0 * np.linalg.solve(upper.T if transposed else upper, block[:, :columns])
+    routines.by_triangle("trsm", triangle, block[:, :columns], transposed=transposed, alpha=-2.0)
+    np.testing.assert_allclose(block, expected, rtol=1e-10, atol=1e-13)

@@ -21,6 +21,8 @@ from mercer._types import AnyArray
 
 PREFIX = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 _REAL = {np.dtype(np.float32): ctypes.c_float, np.dtype(np.float64): ctypes.c_double}
+# Triangles of more rows are solved by halves: in float64, BLAS does products three times as quickly.
+_LEAF = 64
 # Integer types by their names in a C signature. SciPy may be built with 64-bit integers (ILP64).
 _INTEGERS: dict[str, Any] = {
     "int": ctypes.c_int, "int32_t": ctypes.c_int32, "long": ctypes.c_long, "long long": ctypes.c_longlong,
@@ -195,7 +197,21 @@ def by_triangle(
     dtype, (rows, columns) = triangle.dtype, block.shape
     if triangle.shape != 2 * (columns if right else rows,):
         raise TypeError(f"the shapes {triangle.shape} and {block.shape} do not match.")
+    if routine == "trsm" and not right and min(rows, columns) > _LEAF and dtype == np.float64:
+        _solve_by_halves(triangle, block, transposed, alpha)
+        return
     # In terms of the transposes that LAPACK sees: B' op(L') from the other side, with L = U' as lower triangle.
     side, form = (b"L" if right else b"R"), (b"T" if transposed else b"N")
     steps = row_step(triangle, dtype), row_step(block, dtype)
     call(routine, dtype, side, b"L", form, b"N", columns, rows, alpha, triangle, steps[0], block, steps[1])
+
+
+def _solve_by_halves(triangle: AnyArray, block: AnyArray, transposed: bool, alpha: float) -> None:
+    """``trsm`` from the left in two halves, so that most of its work are products."""
+    half = len(triangle) // 2
+    # The half that does not depend on the other one comes first.
+    first, last = (slice(0, half), slice(half, None)) if transposed else (slice(half, None), slice(0, half))
+    by_triangle("trsm", triangle[first, first], block[first], transposed=transposed, alpha=alpha)
+    corner = triangle[:half, half:]
+    add_product(block[last], corner, block[first], alpha=-1.0, beta=alpha, left_turned=transposed)
+    by_triangle("trsm", triangle[last, last], block[last], transposed=transposed)
