@@ -121,9 +121,10 @@ def config(
     ----------
     memory : int or str, optional
         The most that Mercer may hold at once, in bytes or as text (``"4GiB"``). Default: half of the memory
-        that is available when a job starts.
+        that is available when a job starts, to the machine or under the limit of a container or batch job.
     n_jobs : int, optional
-        Worker threads; -1 for all cores (the default).
+        Worker threads; -1 for all cores (the default) that the process may run on, or as many as a container has time
+        of.
     on_interrupt : {"raise", "keep"}, optional
         What Ctrl-C does to a fit over landmarks. ``"raise"`` (the default) ends it with a KeyboardInterrupt, as any
         other work. ``"keep"`` ends it with the best function so far, if there is one, and a warning; the status of its
