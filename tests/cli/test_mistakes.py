@@ -115,7 +115,7 @@ def test_data_that_cannot_be_learned(capsys, tmp_path, rows, words):
         (["-t", "y", "--n-jobs", "0"], ["n_jobs=0"]),
         (["-t", "y", "--out", "no/such/m.mercer"], ["cannot write no/such/m.mercer", "mkdir -p no/such"]),
         (["-t", "y", "--out", "."], ["it is a directory"]),
-        (["-t", "y", "--seed", "x"], ["--seed", "integer"]),
+        (["-t", "y", "--seed", "x"], ["--seed", "valid int"]),
         (["-t", "y", "--seed", "-1"], ["--seed"]),
         (["-t", "y", "--set", "gamma=wide"], ["gamma", "wide"]),
         (["-t", "y", "--set", "class_weight=fair"], ["class_weight", "fair"]),
