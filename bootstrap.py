@@ -2,7 +2,7 @@
 
 python3 bootstrap.py demo     installs Mercer beside this file, and tunes, scores and certifies a model on real data
 python3 bootstrap.py test     installs what the tests need and runs them
-python3 bootstrap.py test --quick       the first case of each test, in a minute
+python3 bootstrap.py test --quick       the first case of most tests, in a minute
 python3 bootstrap.py test --lowest      the same with the oldest supported version of every dependency
 python3 bootstrap.py site      builds the site of the documents into build/site/html
 """

@@ -90,7 +90,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         name = (str(item.path), getattr(item, "originalname", item.name))
         quick = name not in names and not item.get_closest_marker("slow")
-        names.add(name)
+        if quick:
+            names.add(name)
         (selected if quick else left).append(item)
     config.hook.pytest_deselected(items=left)
     items[:] = selected

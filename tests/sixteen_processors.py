@@ -3,3 +3,10 @@
 import os
 
 os.sched_getaffinity = lambda process: set(range(16))
+
+
+def pytest_configure() -> None:
+    # Once the settings of the suite are made, which come before the first import of NumPy.
+    from mercer.engine import control_groups  # noqa: PLC0415
+
+    control_groups.processors = lambda: None

@@ -50,7 +50,7 @@ def test_two_commands_have_the_same_common_options(commands: Any, common: Any) -
 
 @pytest.mark.parametrize("command", [info.callback for info in app.app.registered_commands], ids=lambda c: c.__name__)
 def test_an_option_whose_metavar_is_its_name_is_named(command: Any) -> None:
-    # Typer 0.27 takes the name of an option from its metavar where they are the same, and loses the option.
+    # Typer 0.27 takes the name of an option from its metavar where they are the same, as in --SEED.
     for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
         for option in getattr(parameter.annotation, "__metadata__", ()):
             if isinstance(option, OptionInfo) and (option.metavar or "").lower() == name:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from mercer import SVC, KernelRidge
-from mercer._errors import DataError
+import mercer
+from mercer import SVC, KernelRidge, TabularRegressor
+from mercer._errors import DataError, ParameterError
 
 
 @pytest.mark.parametrize("model", [KernelRidge(), SVC()])
 def test_whole_numbers_of_hundreds_of_digits(model: KernelRidge | SVC) -> None:
     rows = np.array([[10**400, 1.0], [2, 3.0], [1, 2]], dtype=object)
-    with pytest.raises(DataError, match=r"int too large to convert to float\. .* give its logarithm"):
+    with pytest.raises(DataError, match=r"int too large to convert to float\. .* too many digits"):
         model.fit(rows, [0, 1, 1])
     model.fit(rows[1:], [0, 1])
     with pytest.raises(DataError, match="too many digits"):
@@ -24,3 +26,28 @@ def test_whole_numbers_of_hundreds_of_digits(model: KernelRidge | SVC) -> None:
 def test_values_that_take_all_digits_are_fitted() -> None:
     rows = np.array([[10**25, 1.0], [2, 3.0], [1, 2]], dtype=object)
     assert np.isfinite(KernelRidge().fit(rows, [0.0, 1.0, 1.0]).predict(rows)).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (SVC(C=10**400), "C must be"),
+        (SVC(class_weight={0: 10**400, 1: 1}), "class_weight must"),
+        (KernelRidge(10**400), "alpha must be"),
+        (KernelRidge(tol=10**400), "tol must be"),
+    ],
+)
+def test_parameters_of_hundreds_of_digits(model: KernelRidge | SVC, words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        model.fit([[1.0], [2.0]], [0, 1])
+
+
+def test_they_are_refused_in_tables_scores_and_budgets() -> None:
+    table = pd.DataFrame({"a": np.array([10**400, *range(30)], dtype=object), "b": np.arange(31.0)})
+    with pytest.raises(DataError, match="inf, but numbers must be finite"):
+        TabularRegressor().fit(table, np.arange(31.0))
+    model = KernelRidge().fit([[1.0], [2.0]], [0, 1])
+    with pytest.raises(DataError, match="too many digits"):
+        model.score([[1.0], [2.0]], [10**400, 1])
+    with pytest.raises(ParameterError, match="memory="):
+        mercer.config(memory=10**400)

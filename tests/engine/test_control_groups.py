@@ -24,7 +24,7 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def _forget() -> None:
     control_groups.processors.cache_clear()
-    control_groups._groups.cache_clear()
+    control_groups._memory_groups.cache_clear()
 
 
 def _write(root: Path, files: dict[str, str]) -> None:
@@ -81,7 +81,33 @@ def _write(root: Path, files: dict[str, str]) -> None:
             300.0,
         ),
         ({"process": "4:cpu:/\n", "groups/cpu/cpu.cfs_quota_us": "-1\n"}, None, math.inf),
+        # Both versions at once, and a tree of two resources.
+        (
+            {
+                "process": "5:cpu,cpuacct:/\n0::/a\n",
+                "groups/cpu,cpuacct/cpu.cfs_quota_us": "100000\n",
+                "groups/cpu,cpuacct/cpu.cfs_period_us": "100000\n",
+                "groups/unified/a/memory.high": "500\n",
+                "groups/unified/a/memory.max": "1000\n",
+                "groups/unified/a/memory.current": "100\n",
+            },
+            1,
+            400.0,
+        ),
+        # Whatever is there, nothing fails.
         ({"process": "0::/\n", "groups/cpu.max": "many\n", "groups/memory.max": "much\n"}, None, math.inf),
+        ({"process": "0::/\n", "groups/cpu.max": "100000 0\n", "groups/memory.max": "nan\n"}, None, math.inf),
+        ({"process": "\n0:\n0::/\u0085\x0b\n0::/" + "a" * 300 + "\n", "groups/cpu.max": "1 1 1\n"}, None, math.inf),
+        (
+            {
+                "process": "0::/\n",
+                "groups/memory.max": "1000\n",
+                "groups/memory.current": "nan\n",
+                "groups/memory.stat": "inactive_file\n\n",
+            },
+            None,
+            math.inf,
+        ),
     ],
 )
 def test_limits_are_those_of_the_groups(
@@ -90,6 +116,12 @@ def test_limits_are_those_of_the_groups(
     _write(system, files)
     assert control_groups.processors() == processors
     assert control_groups.free_memory() == free
+
+
+def test_a_path_may_have_any_bytes(system: Path) -> None:
+    (system / "process").write_bytes(b"0::/a\xff\n")
+    _write(system, {"groups/cpu.max": "200000 100000\n"})
+    assert control_groups.processors() == 2
 
 
 def test_threads_and_budget_follow_them(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,3 +137,10 @@ def test_a_gram_matrix_that_does_not_fit_is_refused_and_can_be_multiplied() -> N
             gram.rows(np.arange(300))
         assert gram.rows([1, 2]).shape == (2, 700)
         assert (gram @ X).shape == (700, 2)
+
+
+def test_threads_are_as_many_as_have_room() -> None:
+    with mercer.config(memory=1000):
+        assert [memory.workers(each, 8) for each in (0, 1, 125, 126, 500, 501, 10**30)] == [8, 8, 8, 7, 2, 1, 1]
+        with memory.reserve(1000, "all of it"):
+            assert memory.workers(0, 8) == 8 and memory.workers(1, 8) == 1

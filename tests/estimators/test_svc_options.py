@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC as Reference
 
+import mercer
 from mercer._errors import IndefiniteKernelError
 from mercer.estimators.svc import SVC
 from mercer.solvers.solution import Status
@@ -188,3 +189,13 @@ def test_more_classes_than_rows_each(rng):
     ours, theirs = fitted_pair(X, y, gamma=1.0)
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
     assert ours.margins_.shape == ours.roles_.shape == (99, 200) and len(ours.certificates_) == 99 * 50
+
+
+def test_pairs_have_room_on_few_of_many_threads() -> None:
+    rng = np.random.default_rng(0)
+    rows, y = rng.normal(size=(1080, 3)), np.arange(1080) % 4
+    rows[:, 0] += y
+    whole = SVC().fit(rows, y).decision_function(rows)
+    # The matrix of a pair takes 1.1 MiB.
+    with mercer.config(memory="3MiB", n_jobs=64):
+        np.testing.assert_allclose(SVC().fit(rows, y).decision_function(rows), whole, atol=0.01)

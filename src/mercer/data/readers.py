@@ -112,10 +112,6 @@ def _read_separated(path: Path, verbatim: Collection[str], separator: str | None
             converters={position: _guarded for position, name in enumerate(names) if name in verbatim},
             **layout.options(),
         )
-        for _, column in frame.items():
-            if column.dtype.kind == "O" and pandas.api.types.infer_dtype(column) == "integer":
-                # Raises where a number has too many digits for any type of number.
-                column.astype(np.float64)
         with open_text(path) as lines:
             has_codes = may_have_codes(lines, layout.dialect.delimiter)
         if has_codes:

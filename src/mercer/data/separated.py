@@ -89,7 +89,8 @@ class Separated:
             raise DataError(f"{self.path} is empty: it has no header line.") from error
         except OverflowError as error:
             raise DataError(
-                f"{self.path} has a whole number with too many digits; write it with an exponent, as in 1e30."
+                f"{self.path} has a whole number of over 300 digits, which this version of pandas cannot read; update "
+                "pandas, or write an 'x' in front of digits that are codes."
             ) from error
 
     def line_finder(self) -> Callable[[int], str]:

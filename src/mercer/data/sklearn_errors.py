@@ -20,7 +20,7 @@ _ADVICE = (
     ),
     (
         "too large to convert to float",
-        "A whole number has too many digits for a float; give its logarithm, or its column in another unit.",
+        "A whole number has too many digits for a float; divide it and those beside it, or give their logarithms.",
     ),
     ("setting an array element with a sequence", f"Rows of numbers must have equal lengths. {_OTHER_ROWS}"),
     ("float() argument must be", _OTHER_ROWS),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -64,6 +65,9 @@ def read_numbers(entries: Sequence[Any] | NDArray[Any]) -> ReadNumbers:
             continue
         try:
             values[place] = float(entry)
+        except OverflowError:
+            # As text of so many digits is read.
+            values[place] = math.inf if entry > 0 else -math.inf
         except (TypeError, ValueError):
             strange.append(place)
     return ReadNumbers(values, np.array(strange, dtype=np.intp))

@@ -73,7 +73,7 @@ def workers(each: int, n_jobs: int | None = None) -> int:
     (3, 1)
     """
     jobs = settings.resolve_jobs(n_jobs)
-    return max(1, int(min(jobs, room(each * jobs) / max(each, 1))))
+    return jobs if each <= 0 else max(1, int(min(jobs, room(each * jobs) / each)))
 
 
 def describe(nbytes: float) -> str:

@@ -21,7 +21,7 @@ from mercer._types import AnyArray
 
 PREFIX = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 _REAL = {np.dtype(np.float32): ctypes.c_float, np.dtype(np.float64): ctypes.c_double}
-# Triangles of more rows are solved by halves: in float64, BLAS does products three times as quickly.
+# Triangles of more rows are solved by halves: with AVX-512, BLAS does products in float64 three times as quickly.
 _LEAF = 64
 # Integer types by their names in a C signature. SciPy may be built with 64-bit integers (ILP64).
 _INTEGERS: dict[str, Any] = {
@@ -207,7 +207,7 @@ def by_triangle(
 
 
 def _solve_by_halves(triangle: AnyArray, block: AnyArray, transposed: bool, alpha: float) -> None:
-    """``trsm`` from the left in two halves, so that most of its work are products."""
+    """``trsm`` from the left in two halves, so that most of its work is products."""
     half = len(triangle) // 2
     # The half that does not depend on the other one comes first.
     first, last = (slice(0, half), slice(half, None)) if transposed else (slice(half, None), slice(0, half))

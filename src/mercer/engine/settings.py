@@ -51,7 +51,7 @@ def parse_bytes(size: int | float | str) -> int:
         if match is None or match[2].upper() not in _UNITS:
             raise ParameterError(f"memory={size!r} is not a size; write for example '4GiB' or '500MB'.")
         size = float(match[1]) * _UNITS[match[2].upper()]
-    if isinstance(size, bool) or not isinstance(size, numbers.Real) or not 0 < size < float("inf"):
+    if isinstance(size, bool) or not isinstance(size, numbers.Real) or not 0 < size < 2**63:
         raise ParameterError(f"memory={size!r} is not a positive number of bytes; write for example '4GiB'.")
     return int(size)
 
@@ -123,8 +123,8 @@ def config(
         The most that Mercer may hold at once, in bytes or as text (``"4GiB"``). Default: half of the memory
         that is available when a job starts, to the machine or under the limit of a container or batch job.
     n_jobs : int, optional
-        Worker threads; -1 for all cores (the default) that the process may run on, or as many as a container has time
-        of.
+        Worker threads; -1 for all cores (the default) that the process may run on, or fewer where a container
+        grants the time of fewer.
     on_interrupt : {"raise", "keep"}, optional
         What Ctrl-C does to a fit over landmarks. ``"raise"`` (the default) ends it with a KeyboardInterrupt, as any
         other work. ``"keep"`` ends it with the best function so far, if there is one, and a warning; the status of its

@@ -180,7 +180,7 @@ def class_factors(class_weight: Any, classes: np.ndarray, codes: NDArray[np.inte
         )
     try:
         factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes), dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError(
             f"class_weight must have a number for each class by its name in y, but is {short(class_weight)}; the "
             f"classes are {classes[:10].tolist()}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Hashable
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -29,11 +30,19 @@ def require_number(
         The message has the requirement, the value and the advice.
     """
     value = getattr(learner, name)
-    if not isinstance(value, Real) or isinstance(value, bool) or not accepts(float(value)):
+    if not isinstance(value, Real) or isinstance(value, bool) or not accepts(_as_float(value)):
         if isinstance(value, str) and value == "cv" and name in _SEARCHED and hasattr(learner, "score"):
             own = type(learner).__name__
             advice = f"'cv' is for SVC and SVR; KernelSearchCV({own}(...)) chooses {name} by folds for {own}."
         raise ParameterError(f"{name} must be {requirement}, but is {short(value)}." + (f" {advice}" if advice else ""))
+
+
+def _as_float(value: Real) -> float:
+    """NaN, which no requirement accepts, for a whole number of hundreds of digits."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
 
 
 def require_positive(learner: object, *names: str) -> None:

@@ -77,7 +77,7 @@ def penalties_of(alpha: Any, n_targets: int) -> Vector:
     """
     try:
         values = np.asarray(alpha, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError(f"alpha must be a number or one for each target, but is {short(alpha)}.") from error
     if values.ndim > 1 or values.size not in (1, n_targets):
         raise ParameterError(
@@ -104,7 +104,7 @@ def check_penalties(alphas: Any) -> Vector:
     """
     try:
         penalties = np.asarray(alphas, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError(f"alphas must be numbers, but is {short(alphas)}.") from error
     if penalties.ndim != 1 or not penalties.size:
         raise ParameterError(f"alphas must be a list of one number or more, but has the shape {penalties.shape}.")

@@ -58,7 +58,10 @@ def _scoring(method: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(X, Blocks) and y is None:
             y, sample_weight = _targets_of(type(self).__name__, X)
         if not is_dask(X):
-            return method(self, X, y, sample_weight)
+            try:
+                return method(self, X, y, sample_weight)
+            except OverflowError as error:
+                raise DataError("y or sample_weight holds a whole number with too many digits for a float.") from error
         sides: tuple[Any, Any] = (y, sample_weight)
         y, sample_weight = (np.asarray(side.compute()) if is_dask(side) else side for side in sides)
         answers, answered = self.predict(X).compute(), copy.copy(self)

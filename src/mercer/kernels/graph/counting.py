@@ -81,7 +81,7 @@ def path_features(joint: JointGraph, levels: NDArray[np.uint64], ordered: bool) 
     # Each thread holds the hashes and counts of its part.
     largest = max(pairs.max(initial=0), min(_PAIRS, totals[-1]))
     each = 16 * int(largest)
-    workers = min(memory.workers(each), len(parts))
+    workers = max(1, min(memory.workers(each), len(parts)))
     with memory.reserve(each * workers, "the shortest paths of the largest graphs"):
         threads.run([task(number) for number in range(len(parts))], workers)
     blocks = [part for part in parts if part is not None]

@@ -122,7 +122,7 @@ class SpatialPyramid(ObjectKernel):
         cells = sum(4**level for level in range(self.levels + 1))
         width = cells * self.bins * images.channels
         # Each thread has a copy of those of a tile.
-        n_rows = len(images) + min(len(images), settings.resolve_jobs(None) * TILE)
+        n_rows = len(images) + (len(images) if len(images) <= TILE else settings.resolve_jobs(None) * TILE)
         memory.require(
             8 * width * n_rows,
             f"the histograms of {len(images)} images, of {width} numbers each,",

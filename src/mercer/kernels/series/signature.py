@@ -99,7 +99,7 @@ class Signature(PairKernel):
         d = store.channels + timed
         words = _count_words(d, self.level)
         # Each thread has a copy of those of a tile.
-        n_rows = len(objects) + min(len(objects), settings.resolve_jobs(None) * TILE)
+        n_rows = len(objects) + (len(objects) if len(objects) <= TILE else settings.resolve_jobs(None) * TILE)
         memory.require(
             8 * words * n_rows,
             f"the signatures of {len(objects)} series, {words} words each,",

@@ -101,16 +101,20 @@ class _Pairs:
         tiny, small = self.of_size(0, EXACT), self.of_size(EXACT, JOINED)
         with ExitStack() as stack:
             self.share_joint_matrix(tiny, stack)
-            # Each thread has the matrix of its pair in float64; others wait where not all have room.
-            most = max((int(self.layout.sizes[list(pair)].sum()) for pair in tiny), default=0)
-            threads.run([partial(self.solve, pair) for pair in tiny], memory.workers(16 * most**2, n_jobs))
+            # Each thread has the matrix of its pair; others wait where not all have room.
+            threads.run([partial(self.solve, pair) for pair in tiny], self._workers(tiny, 16))
         with ExitStack() as stack:
             self.share_own_blocks(small, stack)
-            threads.run([partial(self.solve, pair) for pair in small], n_jobs)
+            threads.run([partial(self.solve, pair) for pair in small], self._workers(small, 8))
         alone, together = self.deal(self.of_size(JOINED, np.inf))
         for pair in alone:
             self.solve(pair)
         threads.run([partial(self.solve, pair) for pair in together], n_jobs)
+
+    def _workers(self, pairs: list[Pair], each: int) -> int:
+        """Threads for pairs whose matrices have ``each`` bytes an entry, with what is made from them."""
+        most = max((int(self.layout.sizes[list(pair)].sum()) for pair in pairs), default=0)
+        return memory.workers(each * most**2, self.solver.n_jobs)
 
     def _solve_tiny(self, number: int, start: Vector) -> NDArray[np.bool_]:
         """Solve all tiny and easy pairs together for one machine; return which pairs are solved."""
