@@ -197,5 +197,5 @@ def test_pairs_have_room_on_few_of_many_threads() -> None:
     rows[:, 0] += y
     whole = SVC().fit(rows, y).decision_function(rows)
     # The matrix of a pair takes 1.1 MiB.
-    with mercer.config(memory="3MiB", n_jobs=64):
+    with mercer.config(memory="2MiB", n_jobs=64):
         np.testing.assert_allclose(SVC().fit(rows, y).decision_function(rows), whole, atol=0.01)
