@@ -21,6 +21,8 @@ from mercer.kernels.kernel import PUBLIC, Kernel
 
 _LONGEST = 50_000
 _DEEPEST = 100
+# Each term is checked again with every one that follows.
+_MOST_TERMS = 1000
 
 _METHODS = frozenset({"on", "normalized", "fixed", "bounded"})
 _TAKES_MORE = {
@@ -202,6 +204,10 @@ class _Reader:
         while isinstance(left, ast.BinOp) and isinstance(left.op, (ast.Add, ast.Mult)):
             steps.append(left)
             left = left.left
+        if len(steps) >= _MOST_TERMS:
+            self._fail(
+                node, f"the expression has a sum or product of more than {_MOST_TERMS} parts; build it in Python."
+            )
         value = self._operand(left)
         for step in reversed(steps):
             value = self._joined(step, value, self._operand(step.right))
