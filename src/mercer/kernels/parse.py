@@ -206,7 +206,7 @@ class _Reader:
             left = left.left
         if len(steps) >= _MOST_TERMS:
             self._fail(
-                node, f"the expression has a sum or product of more than {_MOST_TERMS} parts; build it in Python."
+                node, f"the expression has sums or products of more than {_MOST_TERMS} parts; build it in Python."
             )
         value = self._operand(left)
         for step in reversed(steps):
