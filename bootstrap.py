@@ -4,6 +4,7 @@ python3 bootstrap.py demo     installs Mercer beside this file, and tunes, score
 python3 bootstrap.py test     installs what the tests need and runs them
 python3 bootstrap.py test --quick       the first case of most tests, in a minute
 python3 bootstrap.py test --lowest      the same with the oldest supported version of every dependency
+python3.13 bootstrap.py test --newer    the same beside the other environments, for a second Python
 python3 bootstrap.py site      builds the site of the documents into build/site/html
 """
 
@@ -50,13 +51,14 @@ def main(arguments: list[str]) -> int:
         return subprocess.run([str(python), *command, *arguments[1:]], cwd=ROOT).returncode
     if arguments[:1] == ["test"]:
         lowest = "--lowest" in arguments
-        rest = [a for a in arguments[1:] if a != "--lowest"]
+        rest = [a for a in arguments[1:] if a not in ("--lowest", "--newer")]
         name, versions = (".venv-lowest", lowest_versions()) if lowest else (".venv", [])
+        name = ".venv-newer" if "--newer" in arguments else name
         python = environment(name, ["-e", ".[test]", *versions])
         variables = dict(os.environ)
         # Without bytecode files, each process that the tests start compiles the package, and each worker the tests.
         variables.pop("PYTHONDONTWRITEBYTECODE", None)
-        if lowest:
+        if name != ".venv":
             # Two versions of numba that share one cache read each other's files.
             variables["NUMBA_CACHE_DIR"] = str(ROOT / name / "numba")
         # Each worker begins with a part of its own, so that they seldom compile the same loops or fit the same models.
