@@ -21,7 +21,7 @@ from mercer.kernels.kernel import PUBLIC, Kernel
 
 _LONGEST = 50_000
 _DEEPEST = 100
-# Each term is checked again with every one that follows.
+# Kernels that + and * join; all are checked again with each that follows.
 _MOST_TERMS = 1000
 
 _METHODS = frozenset({"on", "normalized", "fixed", "bounded"})
@@ -205,9 +205,7 @@ class _Reader:
             steps.append(left)
             left = left.left
         if len(steps) >= _MOST_TERMS:
-            self._fail(
-                node, f"the expression has sums or products of more than {_MOST_TERMS} parts; build it in Python."
-            )
+            self._fail(node, f"the expression is a chain of more than {_MOST_TERMS} kernels; build it in Python.")
         value = self._operand(left)
         for step in reversed(steps):
             value = self._joined(step, value, self._operand(step.right))

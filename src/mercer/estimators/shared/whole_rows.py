@@ -61,7 +61,9 @@ def _scoring(method: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 return method(self, X, y, sample_weight)
             except OverflowError as error:
-                raise DataError("y or sample_weight holds a whole number with too many digits for a float.") from error
+                raise DataError(
+                    "y or sample_weight holds a whole number with too many digits for a float; divide it by a number."
+                ) from error
         sides: tuple[Any, Any] = (y, sample_weight)
         y, sample_weight = (np.asarray(side.compute()) if is_dask(side) else side for side in sides)
         answers, answered = self.predict(X).compute(), copy.copy(self)
