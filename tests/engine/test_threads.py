@@ -195,13 +195,35 @@ def test_decompositions_of_large_matrices_get_the_threads_of_blas_back() -> None
     before = _blas_threads()
     with threads.workers(2):
         with threads.blas_threads_for(1025):
-            assert _blas_threads() == before
+            assert _blas_threads() == [min(2, number) for number in before]
         assert _blas_threads() == [1] * len(before)
         with threads.blas_threads_for(1024):
             assert _blas_threads() == [1] * len(before)
     with threads.workers(1), threads.blas_threads_for(1025):
         assert _blas_threads() == [1] * len(before)
     assert _blas_threads() == before
+
+
+def test_decompositions_of_large_matrices_have_as_many_threads_as_there_are_workers() -> None:
+    # BLAS counts the processors of the machine; a container, or the user, may grant fewer.
+    limit = threadpool_limits(limits=4, user_api="blas")
+    try:
+        expected = _blas_threads()
+        inside = [min(3, number) for number in expected]
+        with threads.workers(3), threads.blas_threads_for(1025):
+            assert _blas_threads() == inside
+            threads.run([lambda: None] * 2)
+            with threads.blas_threads_for(1025):
+                assert _blas_threads() == inside
+            with threads.one_blas_thread():
+                assert _blas_threads() == [1] * len(expected)
+            assert _blas_threads() == inside
+        assert _blas_threads() == expected
+        with pytest.raises(ZeroDivisionError), threads.workers(3), threads.blas_threads_for(1025):
+            _ = 1 // 0
+        assert _blas_threads() == expected
+    finally:
+        limit.restore_original_limits()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

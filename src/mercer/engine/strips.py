@@ -17,7 +17,7 @@ Visit = Callable[[slice, Matrix], tuple[Matrix, Vector]]
 
 # The bytes of a strip: it is read again while it is in a cache, and evaluating fewer entries at once takes longer for
 # the calls than for the entries, while other threads wait.
-_BYTES = 2**22
+_BYTES = 2**23
 _LEAST_ROWS = 64
 # Each group of strips has its own sums; a fixed number keeps their order, and serves as many threads.
 _GROUPS = 64

@@ -40,46 +40,54 @@ def _forget_pool() -> None:
 
 
 class _User:
-    """A block with one BLAS thread."""
+    """A block in which the threads of BLAS are limited."""
 
 
 class _BlasLimiter:
     """Limits BLAS to one thread for each worker while any tiled work runs in the process.
 
-    The limit is a property of the process, so concurrent callers share it: the first one sets it, and the last one
-    restores it. Otherwise the first caller to finish would give the others' tiles several BLAS threads.
+    The limit is a property of the process, so concurrent callers share it: the lowest one holds, and the last caller
+    restores what was before. Otherwise the first caller to finish would give the others' tiles several BLAS threads.
     """
 
     def __init__(self) -> None:
-        self._users: list[tuple[ref[_User], int]] = []
+        self._users: list[tuple[ref[_User], int, int]] = []
         self._libraries: list[Any] | None = None
         # To be restored.
         self._numbers: list[int] | None = None
+        self._limit: int | None = None
 
-    def acquire(self, user: _User) -> None:
+    def acquire(self, user: _User, most: int = 1) -> None:
         with _lock:
             if self._libraries is None:
                 self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
             if self._numbers is None:
                 self._numbers = [library.num_threads for library in self._libraries]
-            if not self._without(None):
-                self._set([1] * len(self._libraries))
-            self._users = [*self._without(None), (ref(user), threading.get_ident())]
+            self._users = [*self._without(None), (ref(user), threading.get_ident(), most)]
+            self._follow()
 
     def release(self, user: _User) -> None:
         with _lock:
             self._users = self._without(user)
-            if not self._users and self._numbers is not None:
-                self._set(self._numbers)
-                self._numbers = None
+            self._follow()
 
     def users_of_this_thread(self) -> list[_User]:
         own = threading.get_ident()
-        return [user for link, thread in self._users if thread == own and (user := link())]
+        return [user for link, thread, most in self._users if thread == own and most == 1 and (user := link())]
 
-    def _without(self, user: _User | None) -> list[tuple[ref[_User], int]]:
+    def _without(self, user: _User | None) -> list[tuple[ref[_User], int, int]]:
         # Those that Ctrl-C has kept from their release no longer exist.
         return [entry for entry in self._users if entry[0]() not in (None, user)]
+
+    def _follow(self) -> None:
+        """Set the limit of the users that are left, or what was before them."""
+        limit = min((most for _, _, most in self._users), default=None)
+        if limit == self._limit or self._numbers is None:
+            return
+        self._set(self._numbers if limit is None else [min(limit, number) for number in self._numbers])
+        self._limit = limit
+        if limit is None:
+            self._numbers = None
 
     def _set(self, numbers: list[int]) -> None:
         for library, number in zip(self._libraries or (), numbers, strict=True):
@@ -132,23 +140,28 @@ def workers(n_jobs: int | None) -> Iterator[None]:
 
 @contextmanager
 def blas_threads_for(rows: int) -> Iterator[None]:
-    """Allow BLAS its own threads for a large decomposition that only LAPACK has, unless other work is running.
+    """Allow BLAS as many threads as there are workers for a large decomposition that only LAPACK has.
 
-    The bits of the result then depend on their number. For small matrices, and with one worker, BLAS has one thread.
+    Not if other work is running. The bits of the result then depend on their number. For small matrices, and with one
+    worker, BLAS has one thread.
     """
-    if rows <= _LARGE or settings.resolve_jobs() == 1 or getattr(_inside, "worker", False):
+    jobs = settings.resolve_jobs()
+    if rows <= _LARGE or jobs == 1 or getattr(_inside, "worker", False):
         with one_blas_thread():
             yield
         return
-    limiter = _limiter
+    # OpenBLAS counts the processors of the machine, of which a container may have been granted a few.
+    limiter, several = _limiter, _User()
     users = limiter.users_of_this_thread()
     try:
+        limiter.acquire(several, jobs)
         for user in users:
             limiter.release(user)
         yield
     finally:
         for user in users:
             limiter.acquire(user)
+        limiter.release(several)
 
 
 class OneBlasThread:

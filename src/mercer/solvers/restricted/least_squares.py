@@ -29,6 +29,8 @@ _FALL = 2.0
 # Steps in float32 lower the gap to the first share before it is computed in float64; unless it then is below the
 # second one, there are no more of them.
 _SINGLE, _SINGLE_FALL = 1e-6, 1e-2
+# Where they may end altogether this close below the first share, they go on.
+_NEARLY = 0.1
 # Directions are kept while the true residual is at most this many times what the steps made of it.
 _ASTRAY = 1.5
 # An objective that seems to be below zero by this share of its first value is not that of the problem.
@@ -260,7 +262,9 @@ class RestrictedCG:
             record("passes over the rows", taken, partial(_figures, objective, gap))
             aim = share * np.maximum(objective, 0.0)
             if run.single is not None:
-                aim = np.maximum(aim, best.rounding(run.problem.alphas))
+                rounding = best.rounding(run.problem.alphas)
+                # A few steps more cost less than the residual in float64 that would come in between.
+                aim = np.where(aim < _NEARLY * rounding, rounding, aim)
             if (gap <= aim).all() or not gap.sum() < _LOST * best.gap.sum():
                 return
             # With nearly equal landmarks, products in float32 may give an objective below 0, unlike a sum of squares.
