@@ -38,7 +38,8 @@ def environment(name: str, requirements: list[str]) -> Path:
         venv.create(folder, with_pip=True)
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != stamp_text:
         print("installing (a minute or two, once)", flush=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        # Bytecode of all packages takes as long as their installation, and a part of it is ever used.
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
         subprocess.run([*pip, *requirements], cwd=ROOT, check=True)
         stamp.write_text(stamp_text, encoding="utf-8")
     return python

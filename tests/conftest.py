@@ -36,6 +36,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--first-case", action="store_true", help="the first case of each test alone")
+    parser.addoption("--half", type=int, choices=(0, 1), help="every second test, from this one on")
     parser.addoption("--quick", action="store_true", help="the same, without tests that start processes or are long")
 
 
@@ -81,8 +82,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if config.getoption("--quick") and collection_path.name in _LEFT_OUT else None
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With ``--first-case`` and ``--quick``, keep the first case of each test."""
+    """Of the tests with the right marks keep every second one, or the first case of each."""
+    half = config.getoption("--half")
+    if half is not None:
+        config.hook.pytest_deselected(items=items[1 - half :: 2])
+        items[:] = items[half::2]
     if not _first_cases(config):
         return
     names: set[tuple[str, str]] = set()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import sweep
+
+ROOT = Path(__file__).parents[1]
 
 AVX2 = {"sse4.2": True, "avx2": True, "fma": True}
 AVX512 = {**AVX2, **dict.fromkeys(("avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"), True)}
@@ -62,3 +66,17 @@ def test_a_failure_under_a_setting_is_counted_and_named(tmp_path: Path, capsys: 
     assert lines[1].split()[:4] == ["16", "threads", "1", "3"]
     assert lines[2].split()[:4] == ["1", "thread", "2", "2"]
     assert sum("test_never" in line for line in lines) == 3
+
+
+@pytest.mark.slow
+def test_two_halves_are_all_of_the_slow_tests() -> None:
+    def collected(*options: str) -> list[str]:
+        command = [sys.executable, "-m", "pytest", "-n", "0", "--collect-only", "-qq", "-m", "slow", "tests/engine"]
+        result = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True, timeout=100, check=True)
+        return result.stdout.splitlines()
+
+    def count(lines: list[str]) -> int:
+        return sum(int(line.rpartition(": ")[2]) for line in lines if line.startswith("tests/"))
+
+    halves = [count(collected("--half", str(half))) for half in (0, 1)]
+    assert sum(halves) == count(collected()) and min(halves) > 0 and abs(halves[0] - halves[1]) <= 1

@@ -7,6 +7,9 @@ Every loop is inlined where another loop calls it. Otherwise each caller has a c
 copies may be reordered in two ways, and all callers use the copy that the process loads first. Results would differ
 between a run that compiles and one that reads the cache, and with what else ran before.
 
+An array is copied by a loop, not by an assignment to a slice: for the message of its error, Numba compiles the
+formatting of texts, two seconds in each process that compiles.
+
 A loop is compiled, or read from the cache, when it is first called. Ctrl-C in the middle of that would leave LLVM's
 lock locked, and the next loop would wait for it for ever, so the main thread has it done by another one.
 """

@@ -46,12 +46,15 @@ def _join_row(blocks, i, row):
     own_first, own_second, cross = blocks
     a = cross.shape[0]
     if i < a:
-        row[:a] = own_first[i]
-        row[a:] = cross[i]
+        for r in range(a):
+            row[r] = own_first[i, r]
+        for r in range(cross.shape[1]):
+            row[a + r] = cross[i, r]
         return
     for r in range(a):
         row[r] = cross[r, i - a]
-    row[a:] = own_second[i - a]
+    for r in range(cross.shape[1]):
+        row[a + r] = own_second[i - a, r]
 
 
 @jit

@@ -157,14 +157,18 @@ def _begin(weights, bound, place, share):
     """Weights that add up to a share of all bounds of the pair, and their box; returns the sum of either class."""
     beta, lower, upper, _ = weights
     a, b = place.a, beta.shape[0] - place.a
-    lower[:], upper[:] = 0.0, 0.0
-    upper[:a] = bound[place.first_row : place.first_row + a]
-    lower[a:] = -bound[place.second_row : place.second_row + b]
+    first, second = 0.0, 0.0
+    for r in range(a + b):
+        lower[r] = 0.0
+        upper[r] = bound[place.first_row + r] if r < a else bound[place.second_row + r - a]
+        first += upper[r] if r < a else 0.0
+        second += 0.0 if r < a else upper[r]
     # Where all weights are at their bounds, rounding must not ask for more than that.
-    total = min(share * (np.sum(upper) - np.sum(lower)), np.sum(upper), -np.sum(lower))
+    total = min(share * (first + second), first, second)
     _fill(upper[:a], total, beta[:a])
-    _fill(-lower[a:], total, beta[a:])
-    beta[a:] *= -1.0
+    _fill(upper[a:], total, beta[a:])
+    for r in range(a, a + b):
+        beta[r], lower[r], upper[r] = -beta[r], -upper[r], 0.0
     return total
 
 
@@ -175,7 +179,8 @@ def _assess_both(F, linear, weights, a, total, figures):
     parts = np.empty((2, FIGURES))
     assess(F[:a], linear[:a], beta[:a], lower[:a], upper[:a], True, parts[0])
     assess(F[a:], linear[a:], beta[a:], lower[a:], upper[a:], True, parts[1])
-    figures[:2] = parts[0, :2] + parts[1, :2]
+    for column in range(2):
+        figures[column] = parts[0, column] + parts[1, column]
     for column in (2, 4, 5):
         figures[column] = max(parts[0, column], parts[1, column])
     figures[6] = max(abs(parts[0, 6] - total), abs(parts[1, 6] - total))

@@ -102,11 +102,13 @@ def begin_pair(strip, classes, j, pad, whole, present):
     i, K, at, own = strip
     a, b = classes.size[i], classes.size[j]
     first, second = classes.column[i], classes.column[j]
-    present[:] = not at.shape[0]
-    where = np.empty(a + b if at.shape[0] else 0, np.int64)
-    if at.shape[0]:
-        where[:a] = at[first : first + a]
-        where[a:] = at[second : second + b]
+    is_whole = at.shape[0] == 0
+    for r in range(present.shape[0]):
+        present[r] = is_whole
+    where = np.empty(0 if is_whole else a + b, np.int64)
+    if not is_whole:
+        for r in range(a + b):
+            where[r] = at[first + r] if r < a else at[second + r - a]
     else:
         own_first, own_second = classes.own[i], classes.own[j]
         _assemble(

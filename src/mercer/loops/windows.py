@@ -116,7 +116,8 @@ def _join(right, start, length, joined):
         base, size = right.starts[right.index[b]], length_of(right, b)
         if count and put + size > joined.symbols.shape[0]:
             break
-        joined.symbols[put : put + size] = right.symbols[base : base + size]
+        for symbol in range(size):
+            joined.symbols[put + symbol] = right.symbols[base + symbol]
         joined.begins[count], joined.ends[count] = put, max(put, put + size - length + 1)
         put += size
         count += 1
