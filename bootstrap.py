@@ -38,7 +38,7 @@ def environment(name: str, requirements: list[str]) -> Path:
         venv.create(folder, with_pip=True)
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != stamp_text:
         print("installing (a minute or two, once)", flush=True)
-        # Bytecode of all packages takes as long as their installation, and a part of it is ever used.
+        # Bytecode of all packages takes as long as their installation, and only a part of it is ever used.
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
         subprocess.run([*pip, *requirements], cwd=ROOT, check=True)
         stamp.write_text(stamp_text, encoding="utf-8")
@@ -46,6 +46,8 @@ def environment(name: str, requirements: list[str]) -> Path:
 
 
 def main(arguments: list[str]) -> int:
+    # Without bytecode files, each process that the tests start compiles the package, and each worker the tests.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if arguments[:1] == ["demo"]:
         python = environment(".venv", ["-e", ".[all]"])
         command = ["-m", "mercer", "tune", "sample:breast_cancer", "--out", "breast_cancer.mercer"]
@@ -57,8 +59,6 @@ def main(arguments: list[str]) -> int:
         name = ".venv-newer" if "--newer" in arguments else name
         python = environment(name, ["-e", ".[test]", *versions])
         variables = dict(os.environ)
-        # Without bytecode files, each process that the tests start compiles the package, and each worker the tests.
-        variables.pop("PYTHONDONTWRITEBYTECODE", None)
         if name != ".venv":
             # Two versions of numba that share one cache read each other's files.
             variables["NUMBA_CACHE_DIR"] = str(ROOT / name / "numba")

@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from mercer.data.blocks.ahead import read_ahead
 from mercer.engine import threads
@@ -91,6 +91,22 @@ def read() -> None:
     assert list(read_ahead(iter(range(5)))) == list(range(5))
 
 
+def numbers() -> set[int]:
+    """The threads of the BLAS libraries that are limited."""
+    return {library.num_threads for library in threads._limiter._libraries}
+
+
+def limit() -> None:
+    """One thread of BLAS, several for a decomposition, and one again."""
+    with threads.workers(3):
+        assert numbers() == {1}, numbers()
+        with threads.blas_threads_for(2000):
+            assert numbers() == {3}, numbers()
+        assert numbers() == {1}, numbers()
+
+
 if __name__ == "__main__":
-    for work in (run, load, read):
+    # More than one on any machine.
+    threadpool_limits(4, user_api="blas")
+    for work in (run, load, read, limit):
         print(work.__name__, sweep(work), flush=True)

@@ -226,6 +226,35 @@ def test_decompositions_of_large_matrices_have_as_many_threads_as_there_are_work
         limit.restore_original_limits()
 
 
+def test_the_lowest_limit_of_several_threads_holds() -> None:
+    limit = threadpool_limits(limits=4, user_api="blas")
+    try:
+        expected = _blas_threads()
+        tiles, other = threads.one_blas_thread(), threading.Event()
+        seen: list[list[int]] = []
+
+        def decompose() -> None:
+            with threads.workers(3), threads.blas_threads_for(1025):
+                seen.append(_blas_threads())
+                started.set()
+                other.wait(60)
+                seen.append(_blas_threads())
+            seen.append(_blas_threads())
+
+        started = threading.Event()
+        tiles.__enter__()
+        thread = threading.Thread(target=decompose)
+        thread.start()
+        assert started.wait(60)
+        tiles.__exit__(None, None, None)
+        other.set()
+        thread.join()
+        several = [min(3, number) for number in expected]
+        assert seen == [[1] * len(expected), several, expected] and _blas_threads() == expected
+    finally:
+        limit.restore_original_limits()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_computes_on_a_pool_of_its_own() -> None:
     # In a process of its own: a fork of the test runner would take its threads' locks along.
@@ -313,7 +342,7 @@ def test_an_interrupt_at_any_step_leaves_nothing_locked() -> None:
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and not done.stderr, done.stderr
     steps = {name: int(number) for name, number in (line.split() for line in done.stdout.splitlines())}
-    assert set(steps) == {"run", "load", "read"} and min(steps.values()) >= 20, steps
+    assert set(steps) == {"run", "load", "read", "limit"} and min(steps.values()) >= 20, steps
 
 
 @pytest.mark.slow

@@ -43,6 +43,14 @@ class _User:
     """A block in which the threads of BLAS are limited."""
 
 
+# A user, its thread, and the threads that BLAS may have.
+_Entry = tuple[ref[_User], int, int]
+
+
+def _lowest(users: list[_Entry]) -> int:
+    return min(most for _, _, most in users)
+
+
 class _BlasLimiter:
     """Limits BLAS to one thread for each worker while any tiled work runs in the process.
 
@@ -51,11 +59,10 @@ class _BlasLimiter:
     """
 
     def __init__(self) -> None:
-        self._users: list[tuple[ref[_User], int, int]] = []
+        self._users: list[_Entry] = []
         self._libraries: list[Any] | None = None
         # To be restored.
         self._numbers: list[int] | None = None
-        self._limit: int | None = None
 
     def acquire(self, user: _User, most: int = 1) -> None:
         with _lock:
@@ -63,31 +70,32 @@ class _BlasLimiter:
                 self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
             if self._numbers is None:
                 self._numbers = [library.num_threads for library in self._libraries]
-            self._users = [*self._without(None), (ref(user), threading.get_ident(), most)]
-            self._follow()
+            before = self._without(None)
+            # After Ctrl-C, what was set last is not known: a first user sets it in any case.
+            if not before or most < _lowest(before):
+                self._set([min(most, number) for number in self._numbers])
+            self._users = [*before, (ref(user), threading.get_ident(), most)]
 
     def release(self, user: _User) -> None:
         with _lock:
+            before = self._without(None)
             self._users = self._without(user)
-            self._follow()
+            if self._numbers is None:
+                return
+            if not self._users:
+                self._set(self._numbers)
+                self._numbers = None
+            elif _lowest(self._users) > _lowest(before):
+                self._set([min(_lowest(self._users), number) for number in self._numbers])
 
     def users_of_this_thread(self) -> list[_User]:
+        """Those that limit BLAS to one thread."""
         own = threading.get_ident()
         return [user for link, thread, most in self._users if thread == own and most == 1 and (user := link())]
 
-    def _without(self, user: _User | None) -> list[tuple[ref[_User], int, int]]:
+    def _without(self, user: _User | None) -> list[_Entry]:
         # Those that Ctrl-C has kept from their release no longer exist.
         return [entry for entry in self._users if entry[0]() not in (None, user)]
-
-    def _follow(self) -> None:
-        """Set the limit of the users that are left, or what was before them."""
-        limit = min((most for _, _, most in self._users), default=None)
-        if limit == self._limit or self._numbers is None:
-            return
-        self._set(self._numbers if limit is None else [min(limit, number) for number in self._numbers])
-        self._limit = limit
-        if limit is None:
-            self._numbers = None
 
     def _set(self, numbers: list[int]) -> None:
         for library, number in zip(self._libraries or (), numbers, strict=True):
@@ -142,8 +150,8 @@ def workers(n_jobs: int | None) -> Iterator[None]:
 def blas_threads_for(rows: int) -> Iterator[None]:
     """Allow BLAS as many threads as there are workers for a large decomposition that only LAPACK has.
 
-    Not if other work is running. The bits of the result then depend on their number. For small matrices, and with one
-    worker, BLAS has one thread.
+    It keeps one thread while other work is running, for small matrices, and with one worker. The bits of the result
+    depend on the number.
     """
     jobs = settings.resolve_jobs()
     if rows <= _LARGE or jobs == 1 or getattr(_inside, "worker", False):

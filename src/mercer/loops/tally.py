@@ -17,8 +17,8 @@ def tally_pairs(K, dual, ends, offsets, strict, won, sums):
     number = 0
     for i in range(k):
         for j in range(i + 1, k):
-            offset = offsets[number]
-            value[:] = offset
+            for r in range(width):
+                value[r] = offsets[number]
             number += 1
             for s in range(ends[i - 1] if i else 0, ends[i]):
                 _add(dual[j - 1, s], K[s], value)

@@ -112,12 +112,13 @@ def _against(left, a, joined, length, some, stop):
 def _join(right, start, length, joined):
     """Write strings from ``start`` on one after the other while they fit; how many, and how many symbols."""
     count, put = 0, 0
+    source, target = right.symbols, joined.symbols
     for b in range(start, right.index.shape[0]):
         base, size = right.starts[right.index[b]], length_of(right, b)
-        if count and put + size > joined.symbols.shape[0]:
+        if count and put + size > target.shape[0]:
             break
-        for symbol in range(size):
-            joined.symbols[put + symbol] = right.symbols[base + symbol]
+        for k in range(size):
+            target[put + k] = source[base + k]
         joined.begins[count], joined.ends[count] = put, max(put, put + size - length + 1)
         put += size
         count += 1

@@ -29,7 +29,7 @@ _FALL = 2.0
 # Steps in float32 lower the gap to the first share before it is computed in float64; unless it then is below the
 # second one, there are no more of them.
 _SINGLE, _SINGLE_FALL = 1e-6, 1e-2
-# Where they may end altogether this close below the first share, they go on.
+# If the aim of all steps is above this part of the first share, they go on to the aim.
 _NEARLY = 0.1
 # Directions are kept while the true residual is at most this many times what the steps made of it.
 _ASTRAY = 1.5
@@ -263,8 +263,9 @@ class RestrictedCG:
             aim = share * np.maximum(objective, 0.0)
             if run.single is not None:
                 rounding = best.rounding(run.problem.alphas)
-                # A few steps more cost less than the residual in float64 that would come in between.
-                aim = np.where(aim < _NEARLY * rounding, rounding, aim)
+                # A few steps more cost less than a residual in float64 that does not end them.
+                near = (aim >= _NEARLY * rounding) & (2 * aim < rounding)
+                aim = np.where(near, aim, np.maximum(aim, rounding))
             if (gap <= aim).all() or not gap.sum() < _LOST * best.gap.sum():
                 return
             # With nearly equal landmarks, products in float32 may give an objective below 0, unlike a sum of squares.
