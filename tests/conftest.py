@@ -36,8 +36,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--first-case", action="store_true", help="the first case of each test alone")
-    parser.addoption("--half", type=int, choices=(0, 1), help="every second test, from this one on")
     parser.addoption("--quick", action="store_true", help="the same, without tests that start processes or are long")
+    parser.addoption("--half", type=int, choices=(0, 1), help="every second test, from this one on")
 
 
 def _first_cases(config: pytest.Config) -> bool:
