@@ -17,7 +17,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, make_scorer
-from sklearn.model_selection import GroupKFold, ShuffleSplit, StratifiedKFold, cross_val_score
+from sklearn.model_selection import GroupKFold, ShuffleSplit, StratifiedKFold, TimeSeriesSplit, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
@@ -34,6 +34,7 @@ from mercer import (
     KernelQuantileRegression,
     KernelRidge,
     KernelSearchCV,
+    KernelSGDClassifier,
     MultipleKernelSVC,
     NuSVC,
     NuSVR,
@@ -449,11 +450,24 @@ def test_a_matrix_that_is_not_square_raises_before_any_work() -> None:
         search.fit(np.hstack([X @ X.T] * 2), y)
 
 
-def test_a_fold_with_one_class_raises_before_any_work() -> None:
-    X = np.arange(12.0)[:, None]
-    y = np.repeat([0, 1], [8, 4])
-    with pytest.raises(DataError, match="training part of fold 1 has 8 rows of one class only, 0"):
-        GridSearchCV(SVC(), {"C": [1.0]}, cv=[(np.arange(12), [0]), (np.arange(8), np.arange(8, 12))]).fit(X, y)
+@pytest.mark.parametrize(
+    ("estimator", "grid"),
+    [
+        (SVC(), {"C": [1.0, 10.0]}),
+        (make_pipeline(StandardScaler(), SVC()), {"svc__gamma": [0.1, 1.0]}),
+        (KernelLogisticRegression(kernel="rbf"), {"C": [1.0, 10.0]}),
+        (KernelSGDClassifier(random_state=0), {"alpha": [0.1, 0.01]}),
+    ],
+    ids=["SVC", "pipeline", "KernelLogisticRegression", "KernelSGDClassifier"],
+)
+def test_a_fold_with_one_class_has_the_error_score_as_in_scikit_learn(estimator: Any, grid: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    y = np.repeat([0, 1], [8, 12])
+    ours, peer = both(GridSearchCV(estimator, grid, cv=TimeSeriesSplit(4), error_score=0.0), X, y)
+    assert ours.cv_results_["split0_test_score"].tolist() == [0.0, 0.0]
+    assert ours.best_params_ == peer.best_params_ and ours.best_score_ == peer.best_score_ > 0.0
+    with pytest.warns(MercerWarning, match=r"2 of 2 candidates failed on some fold and have error_score there"):
+        ours.fit(X, y)
 
 
 def test_candidates_that_fail_have_the_error_score_and_are_named() -> None:
@@ -468,6 +482,9 @@ def test_candidates_that_fail_have_the_error_score_and_are_named() -> None:
     assert any("'C': -1.0" in message and "C must be" in message for message in messages)
     with pytest.raises(ValueError, match="C must be"):
         GridSearchCV(SVC(), {"C": [1.0, -1.0]}, cv=TWO, error_score="raise").fit(X, y)
+    first = [(np.flatnonzero(y == y[0]), np.arange(9))]
+    with pytest.raises(DataError, match="needs at least two classes"):
+        GridSearchCV(SVC(), {"C": [1.0]}, cv=first, error_score="raise").fit(X, y)
 
 
 def test_if_all_candidates_fail_the_error_names_them() -> None:

@@ -1,7 +1,7 @@
 """The decorator for compiled loops, and one for those that must not be reordered.
 
-``jit`` releases the GIL, caches on disk, follows NumPy's rules for division, and allows the compiler to reorder
-sums but never to assume that NaN and infinities do not occur: a NaN in the data must stay a NaN.
+``jit`` releases the GIL, caches on disk where a folder can be written, follows NumPy's rules for division, and allows
+the compiler to reorder sums but never to assume that NaN and infinities do not occur: a NaN must stay a NaN.
 
 Every loop is inlined where another loop calls it. Otherwise each caller has a compiled copy of its own, sums in two
 copies may be reordered in two ways, and all callers use the copy that the process loads first. Results would differ
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numba
@@ -25,11 +26,11 @@ from numba import types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
-from mercer.loops.compilation import listen
+from mercer.loops.compilation import listen, note_unusable_cache
 from mercer.loops.outcome import call_apart
 
 # No loop is a callback of C code, and each wrapper would be one more copy of the inlined code.
-_OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy", "forceinline": True, "no_cfunc_wrapper": True}
+_OPTIONS = {"nogil": True, "error_model": "numpy", "forceinline": True, "no_cfunc_wrapper": True}
 _REORDERING = {"reassoc", "contract", "arcp", "nsz", "afn"}
 
 # LLVM uses half of the width of AVX-512 on Intel's processors unless a function asks for more.
@@ -38,22 +39,35 @@ _WIDE = '"prefer-vector-width"="512"'
 
 def jit(function: Callable[..., Any]) -> Any:
     """Compile a loop whose sums may be taken in any order."""
-    return _compiled_apart(numba.njit(fastmath=_REORDERING, **_OPTIONS)(function))
+    return _cached(numba.njit(fastmath=_REORDERING, **_OPTIONS)(function))
 
 
 def jit_in_order(function: Callable[..., Any]) -> Any:
     """Compile a loop whose sums must be taken in the order that is written."""
-    return _compiled_apart(numba.njit(fastmath={"contract"}, **_OPTIONS)(function))
+    return _cached(numba.njit(fastmath={"contract"}, **_OPTIONS)(function))
 
 
-def _compiled_apart(loop: Any) -> Any:
+def _cached(loop: Any) -> Any:
+    # Without a folder that can be written, the loop is compiled in each process; the notice of compilations says so.
+    with suppress(RuntimeError):
+        loop.enable_caching()
     compile_here = loop.compile
+
+    def compile_anyhow(signature: Any) -> Any:
+        try:
+            return compile_here(signature)
+        except OSError as error:
+            # The disk is full, or a file belongs to another user. If the loop is compiled already, the second call
+            # finds it in memory.
+            note_unusable_cache(loop, error)
+            loop._cache.disable()
+            return compile_here(signature)
 
     def compile(signature: Any) -> Any:
         # Within the compilation of another loop, this thread has numba's lock already.
         if threading.current_thread() is not threading.main_thread() or global_compiler_lock.is_locked():
-            return compile_here(signature)
-        return call_apart(lambda: compile_here(signature), name="mercer-compiler")
+            return compile_anyhow(signature)
+        return call_apart(lambda: compile_anyhow(signature), name="mercer-compiler")
 
     loop.compile = compile
     return loop

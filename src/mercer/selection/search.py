@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 
 from mercer._documentation import documented
-from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer._errors import MercerWarning, ParameterError, warn_user
 from mercer.engine.settings import interrupts_raise
 from mercer.selection.answers import AskedMethods
 from mercer.selection.candidates import Parameters, can_share, groups_of, learner_of, with_parameters
@@ -65,10 +65,8 @@ class _SharingSearch:
 
         Raises
         ------
-        DataError
-            If the training part of a fold has one class only.
         ParameterError, ValueError
-            If the estimator lacks a parameter of the grid, or a list of values is empty.
+            If the estimator lacks a parameter of the grid, a list of values is empty, or no fit succeeds.
         """
         self._validate_params()  # type: ignore[attr-defined]
         reason = self._why_alone(params)
@@ -91,8 +89,6 @@ class _SharingSearch:
         every = np.arange(n)
         splits = [(every[train], every[test]) for train, test in cv.split(X, y, params.get("groups"))]
         folds = tuple(Fold(number, train, test) for number, (train, test) in enumerate(splits))
-        if is_classifier(self.estimator):
-            check_classes(y, folds)
         data = SearchData(X, y, weight, n, folds, bool(self.return_train_score))
         fits = SharedFits(data, groups, self.n_jobs, bool(self.verbose), AskedMethods(self.scoring, data))
         try:
@@ -237,19 +233,6 @@ def _without_matrix(learner: Any) -> str:
         remedy = "; optimizer=None keeps the kernel as it is" if hasattr(learner, "optimizer") else ""
         return f"learn their kernels, and each has a matrix of its own{remedy}"
     return "have no kernel matrix that others could use"
-
-
-def check_classes(y: Any, folds: Iterable[Fold]) -> None:
-    """Raise unless the training part of each fold has two classes."""
-    labels = np.asarray(y)
-    for fold in folds:
-        classes = set(labels[fold.train].tolist()) if labels.ndim == 1 else {None, True}
-        if len(classes) < 2:
-            raise DataError(
-                f"the training part of fold {fold.number} has {len(fold.train)} rows of one class only"
-                f"{''.join(f', {name!r}' for name in classes)}; use fewer or stratified folds, such as "
-                "sklearn.model_selection.StratifiedKFold, or more rows of the other classes."
-            )
 
 
 def _texts(fits: SharedFits) -> dict[int, str]:

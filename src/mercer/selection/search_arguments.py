@@ -27,7 +27,6 @@ from mercer.estimators.shared.weights import check_sample_weight
 from mercer.kernels import as_kernel
 from mercer.selection.candidates import learner_of
 from mercer.selection.fold_rows import Fold, SearchData
-from mercer.selection.search import check_classes
 from mercer.selection.shared_fits import require_square, takes_matrices
 
 # Targets up to this, and differences down to its inverse, have squares whose sums and quotients are numbers.
@@ -175,10 +174,23 @@ def search_data(
     score_weight = None if score_weight is None else _checked_weight(score_weight, n)
     folds = _folds(cv, is_classifier(estimator), X, y, split, n)
     if is_classifier(estimator):
-        check_classes(y, folds)
+        _check_classes(y, folds)
     if weight is not None:
         _check_weighted(np.asarray(y) if is_classifier(estimator) else None, weight, folds)
     return SearchData(X, y, weight, n, folds, score_weight=score_weight)
+
+
+def _check_classes(y: Any, folds: Iterable[Fold]) -> None:
+    """Raise unless the training part of each fold has two classes."""
+    labels = np.asarray(y)
+    for fold in folds:
+        classes = set(labels[fold.train].tolist()) if labels.ndim == 1 else {None, True}
+        if len(classes) < 2:
+            raise DataError(
+                f"the training part of fold {fold.number} has {len(fold.train)} rows of one class only"
+                f"{''.join(f', {name!r}' for name in classes)}; use fewer or stratified folds, such as "
+                "sklearn.model_selection.StratifiedKFold, or more rows of the other classes."
+            )
 
 
 def _checked_targets(estimator: Any, X: Any, y: Any, n: int) -> Any:

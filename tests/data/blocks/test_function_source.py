@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from mercer import Blocks
+from mercer import Blocks, KernelRidge
 from mercer._errors import DataError
 from mercer.data.blocks.block import join
 
@@ -50,6 +51,12 @@ def blocks_of(*items, **options):
         ([(X, y), (X, np.where(y == 3, np.nan, y))], "block 1 of load.., row 4: the target y is missing"),
         ([X, np.where(X == 5, np.nan, X)], "block 1 of load.., row 3, column 1: a value is missing"),
         ([sp.csr_matrix(X), sp.csr_matrix(np.where(X == 5, -np.inf, X))], "row 3, column 1: a value is infinite"),
+        (
+            [(X, y), (X, np.c_[y, y])],
+            r"block 1 of load.., row 1: y is of shape \(n, 2\) from here on, but of shape \(n,\)",
+        ),
+        ([(X, np.c_[y, y]), (X, y)], r"y is of shape \(n,\) from here on, but of shape \(n, 2\) in the first"),
+        ([(X, y[:, None]), (X, y)], r"y is of shape \(n,\) from here on, but of shape \(n, 1\) in the first"),
         ([(X, y, -y)], "row 2: the sample weight sample_weight is -1.0"),
         ([(X, y, ["u"] * 6)], "the sample weights sample_weight are not numbers"),
         ([X.astype(complex)], "Complex data not supported"),
@@ -102,13 +109,56 @@ def test_functions_that_return_no_iterator(answer):
         Blocks(lambda: answer)
 
 
-def test_an_iterator_that_is_used_up():
-    once = iter([X, X, X])
-    blocks = Blocks(lambda: once, rows_per_block=4)
-    # The first block went to the layout.
-    assert blocks.n == 12
-    with pytest.raises(DataError, match="has no rows"):
-        list(blocks)
+def _rows_of(blocks):
+    return blocks.n
+
+
+def _survey(blocks):
+    return blocks.survey()
+
+
+def _predictions(blocks):
+    return KernelRidge().fit(X, y).predict(blocks)
+
+
+def _frames(blocks):
+    return list(blocks.frames())
+
+
+@pytest.mark.parametrize("use", [_rows_of, _survey, _predictions, list])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_an_iterator_that_can_be_read_once_is_refused(use, form):
+    for parts in ([X, X + 1, X + 2], [X]):
+        once = (form(part) for part in parts)
+        blocks = Blocks(lambda once=once: once, rows_per_block=4)
+        with pytest.raises(DataError, match=r"the first 6 rows .* must return a new iterator over the same rows"):
+            use(blocks)
+
+
+@pytest.mark.parametrize("use", [_rows_of, _survey, _frames, list])
+def test_a_new_iterator_over_one_that_is_used_up_is_refused(use):
+    once = iter([TABLE.assign(y="u"), TABLE.assign(y="v", a=7.0)])
+    blocks = Blocks(lambda: (part for part in once), target="y", rows_per_block=4)
+    with pytest.raises(DataError, match=r"the first 6 rows .* are not those of its first call"):
+        use(blocks)
+
+
+def test_blocks_may_be_cut_anew_in_each_pass():
+    cuts = iter([[0, 4, 6], [0, 1, 6], [0, 6], [0, 3, 4, 6]])
+
+    def load():
+        cut = next(cuts)
+        for start, stop in pairwise(cut):
+            yield X[start:stop], y[start:stop]
+
+    blocks = Blocks(load, rows_per_block=4)
+    for _ in range(3):
+        assert join(list(blocks)).X.tolist() == X.tolist()
+
+
+def test_columns_that_are_not_used_may_hold_anything():
+    table = TABLE.assign(c=[[1], [], {}, None, set(), "u"])
+    assert blocks_of(table, table, columns=["a", "b"]).survey().n == 12
 
 
 def test_errors_of_the_function_come_through():

@@ -38,6 +38,10 @@ def test_several_files_must_match(tmp_path):
         Blocks([tmp_path / "a.npy", tmp_path / "b.npy"])
     with pytest.raises(DataError, match="there are 2 files of X, but 1 of y"):
         Blocks([tmp_path / "a.npy", tmp_path / "b.npy"], tmp_path / "a.npy")
+    np.save(tmp_path / "b.npy", X)
+    np.save(tmp_path / "y.npy", X[:, 0])
+    with pytest.raises(DataError, match=r"b\.npy, row 1: y is of shape \(n, 2\) from here on, but of shape \(n,\)"):
+        list(Blocks([tmp_path / "a.npy", tmp_path / "b.npy"], [tmp_path / "y.npy", tmp_path / "a.npy"]))
     np.save(tmp_path / "b.npy", np.array([{}], object), allow_pickle=True)
     with pytest.raises(DataError, match=r"b\.npy cannot be read as a NumPy array"):
         Blocks(tmp_path / "b.npy")

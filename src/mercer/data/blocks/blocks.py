@@ -33,7 +33,7 @@ class Blocks(Passes):
     source : str, pathlib.Path, list of these, array, data frame, pyarrow data set or table, or callable
         Files of one format, by path, pattern (``"parts/*.parquet"``), folder or list: Parquet or Arrow, CSV or TSV,
         ``.npy`` or svmlight; the suffix tells the format. Files of patterns and folders are in alphabetical order.
-        A callable returns an iterator of blocks, anew for each pass.
+        A callable returns a new iterator over the blocks for each pass.
     target : str or list of str, array-like, or path, optional
         Names of columns of a table; for arrays an array of shape (n,) or (n, t); for ``.npy`` files their paths.
         Svmlight files have their labels.

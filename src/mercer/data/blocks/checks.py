@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from mercer._errors import DataError
 from mercer._types import AnyArray, Vector
+from mercer.data.blocks.block import Piece
 from mercer.data.table import LARGEST
 from mercer.data.words import shown
 
@@ -120,6 +121,26 @@ def same_kind(values: AnyArray, dtype: np.dtype, name: str, file: str, row: int)
         f"{place(file, row)}: the target {name} holds {words[values.dtype.kind]} from here on, but {words[dtype.kind]} "
         "in the first block. Give it the same type everywhere."
     )
+
+
+def same_targets(piece: Piece, known: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """Return the shape of one row's targets: () or (t,); None without targets.
+
+    Raises
+    ------
+    DataError
+        If it is not the known one.
+    """
+    y = piece.block.y
+    if y is None:
+        return None
+    if known is not None and y.shape[1:] != known:
+        shapes = [f"(n, {shape[0]})" if shape else "(n,)" for shape in (y.shape[1:], known)]
+        raise DataError(
+            f"{place(piece.file, piece.row)}: y is of shape {shapes[0]} from here on, but of shape {shapes[1]} in the "
+            "first block. Give each row the same number of targets."
+        )
+    return y.shape[1:]
 
 
 def checked_weights(values: AnyArray, name: str, file: str, row: int) -> Vector:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,10 +13,19 @@ import scipy.sparse as sp
 from mercer._errors import DataError
 from mercer.data.blocks.block import Block, Piece, is_frame
 from mercer.data.blocks.checks import checked_target
+from mercer.data.blocks.checksum import Checksum, Mark
 from mercer.data.blocks.choice import Choice
 from mercer.data.blocks.memory_source import as_rows, check_lengths
 from mercer.data.blocks.named_columns import FrameColumns, with_text_names
 from mercer.data.blocks.source import Layout, Source, array_piece, frame_layout, piece_of, with_arrays
+
+
+class _Beginning(NamedTuple):
+    """What the first call yielded at first: a copy of one row, the layout, and the mark of the block."""
+
+    row: Block
+    layout: Layout
+    block: Mark
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,19 +39,21 @@ class FunctionSource(Source):
     choice: Choice
     # A thread could not use what the function opened in another one, such as a connection to a database.
     ahead: ClassVar[bool] = False
-    advice: ClassVar[str] = "The function must yield the same rows each time that it is called."
+    advice: ClassVar[str] = "The function must return a new iterator over the same rows each time that it is called."
 
     @property
     def layout(self) -> Layout:
-        return self._beginning[1]
+        return self._beginning.layout
 
     @cached_property
-    def _beginning(self) -> tuple[Block, Layout]:
-        """A copy of the first row, and the layout."""
-        first = next(self._blocks(), None)
-        if first is None:
+    def _beginning(self) -> _Beginning:
+        block, name = next(self._blocks(), (None, ""))
+        if block is None:
             raise DataError(f"{self} yields no rows.")
-        return first[0].take(np.zeros(1, np.intp)), self._layout_of(*first)
+        layout = self._layout_of(block, name)
+        checksum = Checksum()
+        checksum.add(self._used(block, layout))
+        return _Beginning(block.take(np.zeros(1, np.intp)), layout, Mark(block.rows, checksum.digest()))
 
     def _layout_of(self, block: Block, name: str) -> Layout:
         if is_frame(block.X):
@@ -61,13 +72,37 @@ class FunctionSource(Source):
         return replace(layout, target_dtype=checked_target(block.y, "y", name, 0).dtype)
 
     def pieces(self, rows: int, frames: bool) -> Iterator[Piece]:
-        first = self._beginning[0]
-        for block, name in self._blocks():
+        first = self._beginning.row
+        for block, name in self._unchanged():
             for what in ("y", "sample_weight"):
                 if (getattr(block, what) is None) != (getattr(first, what) is None):
                     raise DataError(f"{name}: {what} is given for some blocks and not for others; yield all alike.")
             for start in range(0, block.rows, rows):
                 yield self._piece(block.take(slice(start, start + rows)), name, start, frames)
+
+    def _unchanged(self) -> Iterator[tuple[Block, str]]:
+        """What the function yields, if it begins with the rows that the layout is from."""
+        _, layout, begun = self._beginning
+        checksum, missing = Checksum(), begun.rows
+        for block, name in self._blocks():
+            if missing:
+                again = block.take(slice(0, missing))
+                checksum.add(self._used(again, layout))
+                missing -= again.rows
+                if not missing and checksum.digest() != begun.digest:
+                    break
+            yield block, name
+        else:
+            if not missing:
+                return
+        raise DataError(f"the first {begun.rows:,} rows of {self} are not those of its first call. {self.advice}")
+
+    def _used(self, block: Block, layout: Layout) -> Block:
+        """A block without the columns of a data frame that are not used."""
+        if layout.names is None:
+            return block
+        names = (*layout.names, *self.choice.targets, self.choice.weight)
+        return block._replace(X=block.X[[name for name in dict.fromkeys(names) if name in block.X]])
 
     def __str__(self) -> str:
         return f"{getattr(self.function, '__name__', type(self.function).__name__)}()"
@@ -86,7 +121,7 @@ class FunctionSource(Source):
                 yield block, name
 
     def _piece(self, block: Block, name: str, row: int, frames: bool) -> Piece:
-        first, layout = self._beginning
+        first, layout, _ = self._beginning
         if is_frame(block.X) != is_frame(first.X) or sp.issparse(block.X) != sp.issparse(first.X):
             raise DataError(
                 f"{name} is a {type(block.X).__name__}, but the first block is a {type(first.X).__name__}; yield all "

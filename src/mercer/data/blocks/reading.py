@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from mercer._errors import DataError
 from mercer.data.blocks.ahead import read_ahead
 from mercer.data.blocks.block import Block, Cutter, Piece
-from mercer.data.blocks.checks import check_finite
+from mercer.data.blocks.checks import check_finite, same_targets
 from mercer.data.blocks.checksum import Checksum, Ledger, Mark
 from mercer.data.blocks.source import FLOAT64, Layout, Source
 from mercer.data.columns import MixedRows
@@ -100,8 +100,10 @@ class Plan:
 
     def _cut(self) -> Iterator[tuple[Block, tuple[str, ...]]]:
         cutter = Cutter(self.rows)
+        targets = None
         for piece in self.source.pieces(self.rows, self.frames or self.encoder is not None):
             if piece.block.rows:
+                targets = same_targets(piece, targets)
                 encoded = piece if self.encoder is None else encode(piece, self.encoder, self.width)
                 yield from cutter.push(encoded.block, encoded.file)
         yield from cutter.rest()

@@ -45,7 +45,7 @@ def recognise(source: Any, target: Any, columns: Any, sample_weight: Any) -> Sou
     if hasattr(source, "__next__"):
         raise DataError(
             f"the source is a {type(source).__name__}, which can be read only once, but several passes are needed. "
-            "Pass a function that returns a new one each time: Blocks(lambda: ...), or the generator function itself."
+            "Pass a function that opens a new one at each call, such as the generator function itself: Blocks(load)."
         )
     if callable(source):
         return FunctionSource(source, Choice.of(target, columns, sample_weight))
