@@ -272,7 +272,7 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numb
         target,
         schema,
         by_default,
-        *hold_out(target, options.test_size, options.seed),
+        *hold_out(target, options.held_out, options.seed),
         model,
         why,
         tuple(kernels),
