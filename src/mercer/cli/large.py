@@ -14,7 +14,7 @@ from mercer.cli.hold_out import Draw
 from mercer.cli.reading import Reading
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.schema import Locate
-from mercer.data.table import row_place
+from mercer.data.table import row_place, shifted
 from mercer.data.target import Target, known_target
 from mercer.estimators.table import TableModel
 from mercer.reports.scores import probability_scores, scores
@@ -67,7 +67,7 @@ class SplitRows:
     def _read(self, X: Any, y: Any, first: int) -> Part:
         if not self.reading.numbers:
             return X, y
-        whole = self.reading.frame(X.assign(**{self.target: y}), str(self.frames), lambda row: row_place(first + row))
+        whole = self.reading.frame(X.assign(**{self.target: y}), str(self.frames), shifted(row_place, first))
         return whole.drop(columns=self.target), whole[self.target].to_numpy()
 
 
@@ -128,9 +128,10 @@ class Predicted:
     def of(cls, model: TableModel, parts: Iterable[Part], source: str, locate: Locate = row_place) -> Predicted | None:
         """Predict block by block; None without rows."""
         classes = getattr(model, "classes_", None)
-        truth, predicted, shares = [], [], []
+        truth, predicted, shares, first = [], [], [], 0
         for frame, y in parts:
-            rows = model.encoder_.transform(frame, source=source, locate=locate)
+            rows = model.encoder_.transform(frame, source=source, locate=shifted(locate, first))
+            first += len(y)
             truth.append(y)
             predicted.append(model.predict_encoded(rows))
             if classes is not None and hasattr(model, "predict_proba"):
