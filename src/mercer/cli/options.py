@@ -31,7 +31,7 @@ class FitOptions:
     drop: list[str] = field(default_factory=list)
     roles: dict[str, str] = field(default_factory=dict)
     axes: str | None = None
-    test_size: float = 0.2
+    test_size: float | None = None
     refit: bool = True
     rows: int | None = None
     seed: int = 0
@@ -51,6 +51,13 @@ class FitOptions:
     checkpoint: Path | None = None
     dry_run: bool = False
     report: Path | None = None
+
+    @property
+    def held_out(self) -> float:
+        """The share of the rows held out for the score: by default a fifth, and a tenth of rows in blocks."""
+        if self.test_size is None:
+            return 0.2 if self.approximation is None else 0.1
+        return self.test_size
 
 
 EXACT = "exact"

@@ -19,6 +19,7 @@ from mercer.data.blocks.named_columns import FrameColumns
 from mercer.data.blocks.source import Layout, Source, frame_layout, piece_of
 from mercer.data.separated import DAMAGE, Separated, damaged, not_utf8, separated
 from mercer.data.table import is_number
+from mercer.data.text_columns import are_codes
 from mercer.data.words import listing, shown
 
 SUFFIXES = (".csv", ".tsv", ".tab")
@@ -32,7 +33,7 @@ _TYPES = {"b": "boolean", "i": "float64", "u": "float64", "f": "float64"}
 class CsvSource(Source):
     """Files with a header each. Types of columns are inferred from the first rows, so that all blocks have the same.
 
-    Numbers are read as float64, also whole ones, and all else but booleans as text.
+    Numbers are read as float64, also whole ones, and all else but booleans as text, also digits after a leading zero.
     """
 
     files: Files
@@ -111,7 +112,8 @@ class CsvSource(Source):
         needed = [*columns, *self.choice.targets, *([self.choice.weight] if self.choice.weight else [])]
         with _named_faults(first.path), first.errors():
             head = next(_chunks(first, _HEAD, {}))
-        types = {name: _type_of(head[name]) for name in needed}
+            texts = next(_chunks(first, _HEAD, dict.fromkeys(first.names, "str")))
+        types = {name: "str" if are_codes(texts[name].dropna()) else _type_of(head[name]) for name in needed}
         return types | {name: kind for name, kind in self.dtype if name in types}
 
     def _frames(self, one: Separated, rows: int) -> Iterator[Any]:
