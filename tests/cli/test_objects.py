@@ -169,6 +169,40 @@ def test_graphs(capsys, tmp_path):
     assert run(capsys, "fit", "g.json", "-t", "kind")[0] == 2
 
 
+def test_what_is_not_used_of_objects_in_files_is_told(capsys, tmp_path):
+    graphs = []
+    for row in range(40):
+        graph = nx.cycle_graph(5)
+        nx.set_node_attributes(graph, {node: "CN"[(row % 2) * (node == 0)] for node in graph}, "element")
+        graph.graph["kind"] = str(KINDS[row])
+        graphs.append({**nx.node_link_data(graph), "source": "archive"})
+    (tmp_path / "g.json").write_text(json.dumps(graphs))
+    code, _, err = run(capsys, "fit", "g.json", "-t", "kind")
+    assert code == 0 and "nodes have the attribute 'element' ('N' is one), which is not used" in err
+    assert "have 'source', which is not used" in err
+    # As the message says.
+    for graph in graphs:
+        graph["graph"]["source"] = graph.pop("source")
+        for node in graph["nodes"]:
+            node["label"] = node.pop("element")
+    (tmp_path / "g.json").write_text(json.dumps(graphs))
+    code, _, err = run(capsys, "fit", "g.json", "-t", "kind")
+    assert code == 0 and "not used" not in err
+    (tmp_path / "g.json").write_text(json.dumps([*graphs, {**graphs[0], "graph": 3}]))
+    code, _, err = run(capsys, "fit", "g.json", "-t", "kind")
+    assert code == 2 and "graph 41: this is not node-link data: its 'graph' must hold facts by their names" in err
+
+
+def test_series_that_are_not_listed_are_told(capsys, tmp_path):
+    (tmp_path / "waves").mkdir()
+    for row in range(41):
+        pd.DataFrame({"level": np.sin(np.arange(8.0) * (1 + row % 2))}).to_csv(f"waves/{row}.csv", index=False)
+    labels = pd.DataFrame({"file": [f"{row}.csv" for row in range(40)], "kind": KINDS})
+    labels.to_csv("waves/labels.csv", index=False)
+    code, _, err = run(capsys, "fit", "waves", "-t", "kind")
+    assert code == 0 and "does not list '40.csv' of its folder, which is not used" in err
+
+
 def test_what_a_linear_model_sees():
     one, other = [(0, 1), (1, 2)], [(0, 1)]
     graphs = [Graphs.of([(one, list("CCO")), (other, list("CN")), {"n": 0}]), Graphs.of([(other, list("NX"))])]

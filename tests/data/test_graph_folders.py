@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mercer._errors import DataError
+from mercer._errors import DataError, MercerWarning
 from mercer.data.graph import Graph
 from mercer.data.readers import read_table
 
@@ -40,6 +40,12 @@ def test_all_parts(tmp_path: Path) -> None:
         Graph([], [6], [], [[4, 4]]),
     ]
     assert table.locate(2) == "graph 3" and table.roles == {"graph": "graph"}
+
+
+def test_files_that_are_not_used_are_named(tmp_path: Path) -> None:
+    path = write(tmp_path, edge_attributes="1.5\n" * 6, graph_attributes="1, 2\n" * 3)
+    with pytest.warns(MercerWarning, match=r"files that are not used: 'DS_edge_attributes.txt', 'DS_graph_attributes"):
+        assert list(read_table(path).targets) == ["label"]
 
 
 @pytest.mark.parametrize("label", ["inf", "1e300", "1e17"])

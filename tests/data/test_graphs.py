@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -54,9 +55,98 @@ def test_edge_weights_are_not_used_and_that_is_told_once() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Graphs.of([plain, Graph(PATH)])
-    with pytest.warns(MercerWarning, match=r"'weight' \(2\.5 is one\), which kernels on graphs do not use") as caught:
+    with pytest.warns(
+        MercerWarning, match=r"edges have the attribute 'weight' \(2\.5 is one\), which is not used"
+    ) as caught:
         assert Graphs.of([plain, weighted, weighted]).same(Graphs.of([plain] * 3)).all()
     assert len(caught) == 1 and caught[0].filename == __file__
+
+
+def _molecules(count: int = 12) -> list[Any]:
+    """Rings of one shape, whose atoms and bonds differ, in the words of chemistry."""
+    molecules = []
+    for row in range(count):
+        ring = nx.cycle_graph(6)
+        for node in ring:
+            ring.nodes[node].update(element="CN"[(row % 2) * (node == 0)], charge=0, mass=12.0 - (node == 0), here=True)
+        for u, v in ring.edges:
+            ring[u][v].update(order=1.5 if row % 3 else 1, kind="bond")
+        molecules.append(ring)
+    return molecules
+
+
+def test_attributes_of_other_names_are_named_with_the_call_that_reads_them() -> None:
+    X = _molecules()
+    with pytest.warns(MercerWarning) as caught:
+        plain = Graphs.of(X)
+    (warning,) = caught
+    message = str(warning.message)
+    # What all nodes share says nothing.
+    assert message.startswith(
+        "nodes have the attributes 'element' ('N' is one), 'mass' (12.0 is one) and edges have the attribute 'order' "
+        "(1.5 is one), which are not used"
+    )
+    calls = re.findall(r"\[Graph\.from_networkx.*? for graph in X\]", message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read, without = (Graphs.of(eval(call, {"Graph": Graph, "X": X})) for call in calls)
+    assert without == plain and without[0].labels is None
+    assert read[1].labels.tolist() == ["N", "C", "C", "C", "C", "C"] and read[1].edge_labels.tolist() == ["1.5"] * 6
+    assert read[0].attributes.ravel().tolist() == [11.0] + [12.0] * 5
+    y = np.arange(12) % 2
+    assert mercer.SVC(kernel=WeisfeilerLehman(1)).fit(read, y).score(read, y) == 1.0
+
+
+@pytest.mark.parametrize("value", ["C", 6, np.int64(6), 0.5, True, np.array([1.0, 2.0]), [0.5, 1], None, ("a", 1), {1}])
+def test_the_call_for_an_attribute_of_any_kind_runs(value: Any) -> None:
+    graph = nx.path_graph(3)
+    graph.nodes[1]["what"], graph.edges[0, 1]["what"] = value, value
+    with pytest.warns(MercerWarning, match="'what'") as caught:
+        Graphs.of([graph])
+    call = re.findall(r"\[Graph\.from_networkx.*? for graph in X\]", str(caught[0].message))[0]
+    read = eval(call, {"X": [graph], "Graph": Graph})[0]
+    measured = isinstance(value, (float, list, np.ndarray))
+    # Where some nodes have no number, there is no call that reads the numbers of the others.
+    assert (read.labels is None) == measured and read.attributes is None and len(read.edge_labels) == 2
+
+
+def test_names_of_attributes_are_checked() -> None:
+    (graph,) = _molecules(1)
+    for argument in ("labels", "attributes"):
+        with pytest.raises(DataError, match="no node has the attribute 'elemnt'; there is 'charge', 'element'"):
+            Graph.from_networkx(graph, **{argument: "elemnt"})
+    with pytest.raises(DataError, match="no edge has the attribute 'x'; there is 'kind', 'order'"):
+        Graph.from_networkx(graph, edge_labels="x")
+    assert Graph.from_networkx(graph, labels=None) == Graph.from_networkx(graph) == Graph(list(graph.edges))
+    assert Graph.from_networkx(nx.Graph(), labels="element") == Graph()
+    del graph.nodes[2]["element"]
+    with pytest.raises(DataError, match="node 2 has no label, but others have"):
+        Graph.from_networkx(graph, labels="element")
+
+
+def test_parallel_edges_become_one_with_a_word() -> None:
+    double = nx.MultiGraph([(0, 1), (0, 1), (1, 2)])
+    with pytest.warns(MercerWarning, match="row 1 of X has parallel edges, which count as one") as caught:
+        assert Graphs.of([nx.MultiGraph(nx.path_graph(3)), double])[1] == Graph(PATH)
+    assert len(caught) == 1
+    # As the message says.
+    single = nx.Graph()
+    single.add_edges_from((u, v, {"label": double.number_of_edges(u, v)}) for u, v in double.edges())
+    assert Graphs.of([single])[0] == Graph(PATH, edge_labels=[2, 1])
+
+
+def test_labels_of_different_kinds_are_told() -> None:
+    labelled, plain, numbers = Graph(PATH, ["C", "C", "O"]), Graph(PATH), Graph(PATH, [6, 6, 8])
+    with pytest.warns(MercerWarning, match="row 0 has text as node labels, row 2 has no node labels") as caught:
+        X = Graphs.of([labelled, Graph(), plain, plain])
+    assert len(caught) == 1 and WeisfeilerLehman(1)(X)[0, 2] == 0.0
+    with pytest.warns(MercerWarning, match="row 0 has whole numbers as node labels, row 1 has text as node labels"):
+        Graphs.of([numbers, labelled])
+    with pytest.warns(MercerWarning, match="row 0 has no edge labels, row 1 has whole numbers as edge labels"):
+        Graphs.of([plain, (PATH, None, [1, 2])])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Graphs.of([labelled, Graph(), labelled, Graph(labels=["N"])])
 
 
 def test_an_edge_is_there_once() -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._errors import DataError, MercerWarning, warn_user
+from mercer._errors import DataError
 from mercer.data.objects import short
+from mercer.data.words import listing
+
+# The name of an attribute of nodes or edges, or a function of all of them.
+Reading = str | Callable[[Mapping[str, Any]], Any] | None
 
 _PARTS = ("edges", "labels", "edge_labels", "attributes", "n")
 
@@ -82,6 +85,49 @@ class Graph:
         options = [name for name in _PARTS[1:4] if getattr(self, name) is not None]
         return f"Graph({', '.join([f'n={self.n}', f'edges={len(self.edges)}', *options])})"
 
+    @classmethod
+    def from_networkx(
+        cls, graph: Any, labels: Reading = "label", edge_labels: Reading = "label", attributes: Reading = "attributes"
+    ) -> Graph:
+        """Read an undirected graph of networkx, and choose what its nodes and edges are compared by.
+
+        Parameters
+        ----------
+        graph : networkx.Graph
+            Parallel edges of a MultiGraph count once.
+        labels : str or callable, default="label"
+            The attribute of nodes that is their label, or a function that makes the label of a node's attributes, a
+            dict. ``None`` reads no labels.
+        edge_labels : str or callable, default="label"
+            The same of edges.
+        attributes : str or callable, default="attributes"
+            The attribute of nodes that holds a number or several, or a function that returns them.
+
+        Returns
+        -------
+        Graph
+
+        Raises
+        ------
+        DataError
+            If the graph is directed, no node or edge has the attribute that is named, or only some have it.
+
+        Examples
+        --------
+        >>> import networkx
+        >>> water = networkx.Graph([(0, 1), (0, 2)])
+        >>> networkx.set_node_attributes(water, {0: "O", 1: "H", 2: "H"}, "element")
+        >>> Graph.from_networkx(water, labels="element").labels.tolist()
+        ['O', 'H', 'H']
+        >>> Graph.from_networkx(water, labels=lambda node: node["element"].lower()).labels.tolist()
+        ['o', 'h', 'h']
+        """
+        if callable(getattr(graph, "is_directed", None)) and graph.is_directed():
+            raise DataError(
+                "the graph is directed, but kernels on graphs take undirected graphs; use its .to_undirected()."
+            )
+        return from_data(graph.nodes(data=True), graph.edges(data=True), labels, edge_labels, attributes)
+
     def fingerprint(self) -> bytes:
         """Return bytes that are the same exactly for equal graphs, with nodes and edges in the same order."""
         arrays = [self.edges, self.labels, self.edge_labels, self.attributes]
@@ -95,27 +141,8 @@ def _bytes(array: np.ndarray) -> bytes:
     return array.tobytes()
 
 
-def warn_of_weights(edges: Iterable[Mapping[str, Any]]) -> None:
-    """Warn if the data of an edge hold a weight other than 1, which no kernel on graphs uses."""
-    weights = (data.get("weight", 1) for data in edges)
-    other = next((weight for weight in weights if isinstance(weight, Real) and weight != 1), None)
-    if other is not None:
-        warn_user(
-            f"edges have the attribute 'weight' ({other:g} is one), which kernels on graphs do not use: every edge has "
-            "the length 1. Where weights distinguish edges, write them as whole numbers or text to the edge attribute "
-            "'label', which WeisfeilerLehman and other kernels compare.",
-            MercerWarning,
-        )
-
-
-def edges_of_networkx(items: Iterable[Any]) -> Iterable[Mapping[str, Any]]:
-    """Yield the data of the edges of all networkx graphs among the rows."""
-    for item in items:
-        if not isinstance(item, Graph) and _is_networkx(item):
-            yield from (data for _, _, data in item.edges(data=True))
-
-
-def _is_networkx(item: Any) -> bool:
+def is_networkx(item: Any) -> bool:
+    """Return whether an object has the methods of a graph of networkx."""
     return callable(getattr(item, "nodes", None)) and callable(getattr(item, "edges", None))
 
 
@@ -134,8 +161,8 @@ def as_graph(item: Any) -> Graph:
     """
     if isinstance(item, Graph):
         return item
-    if _is_networkx(item):
-        return _from_networkx(item)
+    if is_networkx(item):
+        return Graph.from_networkx(item)
     if isinstance(item, Mapping):
         unknown = [key for key in item if key not in _PARTS]
         if unknown or not item:
@@ -149,24 +176,44 @@ def as_graph(item: Any) -> Graph:
     )
 
 
-def _from_networkx(item: Any) -> Graph:
-    if callable(getattr(item, "is_directed", None)) and item.is_directed():
-        raise DataError(
-            "the graph is directed, but kernels on graphs take undirected graphs; use its .to_undirected()."
-        )
-    nodes, edges = list(item.nodes(data=True)), list(item.edges(data=True))
+def from_data(
+    nodes: Iterable[tuple[Any, Mapping[str, Any]]],
+    edges: Iterable[tuple[Any, Any, Mapping[str, Any]]],
+    labels: Reading = "label",
+    edge_labels: Reading = "label",
+    attributes: Reading = "attributes",
+) -> Graph:
+    """Return the graph of nodes and edges that have names and data; the arguments as in :meth:`Graph.from_networkx`.
+
+    Raises
+    ------
+    DataError
+        If the parts do not fit together.
+    """
+    nodes, edges = list(nodes), list(edges)
     numbers = {node: number for number, (node, _) in enumerate(nodes)}
-    attributes = [data.get("attributes") for _, data in nodes]
-    absent = [nodes[i][0] for i, value in enumerate(attributes) if value is None]
+    of_nodes, of_edges = [data for _, data in nodes], [data for _, _, data in edges]
+    numbers_of_nodes = _read(of_nodes, attributes, "attributes", "node")
+    absent = [name for (name, _), value in zip(nodes, numbers_of_nodes, strict=True) if value is None]
     if absent and len(absent) < len(nodes):
         raise DataError(f"node {absent[0]!r} has no attributes, but others have.")
     return Graph(
         [(numbers[u], numbers[v]) for u, v, _ in edges],
-        [data.get("label") for _, data in nodes],
-        [data.get("label") for _, _, data in edges],
-        None if absent or not nodes else attributes,
+        _read(of_nodes, labels, "label", "node"),
+        _read(of_edges, edge_labels, "label", "edge"),
+        None if absent or not nodes else numbers_of_nodes,
         len(nodes),
     )
+
+
+def _read(entries: list[Mapping[str, Any]], reading: Reading, usual: str, what: str) -> list[Any]:
+    """What is read of the data of each node or edge; all None if none has the usual attribute."""
+    if callable(reading):
+        return [reading(data) for data in entries]
+    if reading is not None and reading != usual and entries and not any(reading in data for data in entries):
+        names = sorted({str(name) for data in entries for name in data})
+        raise DataError(f"no {what} has the attribute {reading!r}; there is {listing(names) if names else 'none'}.")
+    return [None if reading is None else data.get(reading) for data in entries]
 
 
 def _edges(edges: Any) -> NDArray[np.int64]:

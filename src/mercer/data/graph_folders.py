@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._errors import DataError
+from mercer._errors import DataError, MercerWarning, warn_user
 from mercer.data.graph import Graph
 from mercer.data.object_readers import column_of
 from mercer.data.table import Table
@@ -15,6 +15,7 @@ from mercer.data.words import listing
 
 _EDGES = "_A.txt"
 _INDICATOR = "_graph_indicator.txt"
+_PARTS = ("_node_labels.txt", "_edge_labels.txt", "_node_attributes.txt")
 # Beyond it, float64 does not have every whole number.
 _LARGEST_WHOLE = 2.0**53
 _TARGETS = {"label": "_graph_labels.txt", "target": "_graph_attributes.txt"}
@@ -59,9 +60,10 @@ def read_graph_folder(path: Path) -> Table:
     owner = _owners(indicator)
     count = int(owner.max())
     edges = _edges(path / f"{name}{_EDGES}", owner)
-    labels = _optional(path / f"{name}_node_labels.txt", len(owner), int)
-    edge_labels = _optional(path / f"{name}_edge_labels.txt", len(edges), int)
-    attributes = _optional(path / f"{name}_node_attributes.txt", len(owner), float)
+    labels, edge_labels, attributes = (
+        _optional(path / f"{name}{end}", lines, kind)
+        for end, lines, kind in zip(_PARTS, (len(owner), len(edges), len(owner)), (int, int, float), strict=True)
+    )
     begin = np.searchsorted(owner, np.arange(1, count + 2))
     of_edge = owner[edges[:, 0]] if len(edges) else np.empty(0, int)
     order = np.argsort(of_edge, kind="stable")
@@ -83,9 +85,22 @@ def read_graph_folder(path: Path) -> Table:
             raise DataError(f"{path}, graph {number + 1}: {error}") from error
     columns = {key: _optional(path / f"{name}{suffix}", count, float) for key, suffix in _TARGETS.items()}
     targets = {key: _target(values) for key, values in columns.items() if values is not None and values.shape[1] == 1}
+    _warn_of_unused(path, name, [_TARGETS[key] for key in targets])
     default = next(iter(targets), None)
     frame = column_of("graph", graphs)
     return Table(frame, str(path), targets, default, lambda row: f"graph {row + 1}", {"graph": "graph"})
+
+
+def _warn_of_unused(path: Path, name: str, targets: list[str]) -> None:
+    """Name the files of the data set that are not used."""
+    used = {f"{name}{end}" for end in (_EDGES, _INDICATOR, *_PARTS, *targets)}
+    others = sorted(file.name for file in path.glob(f"{name}_*.txt") if file.name not in used)
+    if others:
+        warn_user(
+            f"{path} has files that are not used: {listing(others)}. Labels and numbers of nodes, labels of edges, and "
+            "one label or number of each graph are read.",
+            MercerWarning,
+        )
 
 
 def _owners(path: Path) -> Any:

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._errors import DataError
-from mercer.data.graph import Graph, as_graph, edges_of_networkx, warn_of_weights
+from mercer._errors import DataError, MercerWarning, warn_user
+from mercer.data.graph import Graph, as_graph, is_networkx
+from mercer.data.graph_attributes import UnusedAttributes
 from mercer.data.objects import Objects
 from mercer.engine import memory
 from mercer.loops.graphs import hash_numbers
@@ -27,8 +28,9 @@ _UNLABELLED = np.uint64(0x5851F42D4C957F2D)
 class Graphs(Objects):
     """Rows that are graphs: :class:`mercer.Graph`, networkx graphs, or their parts as a dict or a tuple.
 
-    From networkx graphs the node and edge attribute ``"label"`` and the node attribute ``"attributes"`` are read. The
-    edge attribute ``"weight"`` is ignored with a warning.
+    From networkx graphs the node and edge attribute ``"label"`` and the node attribute ``"attributes"`` are read. Other
+    attributes that differ between nodes or edges are ignored with a warning; :meth:`mercer.Graph.from_networkx` reads
+    them.
 
     Examples
     --------
@@ -55,7 +57,12 @@ a tuple (edges, labels, edge_labels, attributes), but is 3.5.
     def read_each(cls, items: Iterable[Any], name: str = "X", read: Callable[[Any], Any] | None = None) -> list[Any]:
         items = list(items)
         rows = super().read_each(items, name, read)
-        warn_of_weights(edges_of_networkx(items))
+        _warn_of_networkx(items, rows, name)
+        for what, labels, counts in (
+            ("node", [g.labels for g in rows], [g.n for g in rows]),
+            ("edge", [g.edge_labels for g in rows], [len(g.edges) for g in rows]),
+        ):
+            _warn_of_mixed([_kind(part) if count else None for part, count in zip(labels, counts)], what, name)
         return rows
 
     @staticmethod
@@ -181,6 +188,44 @@ class GraphArrays:
         if kind == _TEXT and codes.size and not 0 <= codes.min() <= codes.max() < len(self.texts):
             raise DataError("a label of a graph is not among the texts.")
         return None if kind == _NONE else self.texts[codes] if kind == _TEXT else codes
+
+
+def _warn_of_networkx(items: list[Any], rows: list[Graph], name: str) -> None:
+    """Name what is not used of graphs of networkx."""
+    found = [(row, item) for row, item in enumerate(items) if not isinstance(item, Graph) and is_networkx(item)]
+    unused = UnusedAttributes(
+        (data for _, item in found for _, data in item.nodes(data=True)),
+        (data for _, item in found for _, _, data in item.edges(data=True)),
+    )
+    unused.warn(
+        f"Choose others with [Graph.from_networkx({unused.call()}) for graph in {name}]; "
+        f"[Graph.from_networkx(graph) for graph in {name}] leaves them out."
+    )
+    parallel = next((row for row, item in found if len(item.edges()) > len(rows[row].edges)), None)
+    if parallel is not None:
+        warn_user(
+            f"row {parallel} of {name} has parallel edges, which count as one. If their number matters, pass graphs "
+            "with single edges whose attribute 'label' is that number.",
+            MercerWarning,
+        )
+
+
+def _warn_of_mixed(kinds: list[int | None], what: str, name: str) -> None:
+    """Say so if some rows have labels where others have none, or labels of another kind."""
+    rows = {kind: row for row, kind in reversed(list(enumerate(kinds))) if kind is not None}
+    if len(rows) > 1:
+        words = ("no {what} labels", "whole numbers as {what} labels", "text as {what} labels")
+        listed = [f"row {row} has {words[kind].format(what=what)}" for kind, row in sorted(rows.items(), key=_second)]
+        warn_user(
+            f"the graphs of {name} have {what} labels of different kinds, which never match: {', '.join(listed)}. "
+            "Kernels that compare labels find nothing in common between such graphs. Label all of them, with text or "
+            "with whole numbers, or none.",
+            MercerWarning,
+        )
+
+
+def _second(pair: tuple[int, int]) -> int:
+    return pair[1]
 
 
 def _kind(labels: np.ndarray | None) -> int:

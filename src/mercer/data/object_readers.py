@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from mercer._errors import DataError
+from mercer._errors import DataError, MercerWarning, warn_user
 from mercer._optional import optional
-from mercer.data.graph import Graph, warn_of_weights
+from mercer.data.graph import Graph, from_data
+from mercer.data.graph_attributes import UnusedAttributes
 from mercer.data.series import Series
 from mercer.data.table import Table
 from mercer.data.words import listing, shown
@@ -21,6 +22,7 @@ from mercer.data.words import listing, shown
 # Of a character beyond 16 bits.
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _USUAL = ("y", "target", "label", "labels", "class")
+_PARTS = frozenset({"directed", "multigraph", "graph", "nodes", "edges", "links"})
 _LABELS = ("labels.csv", "labels.tsv")
 
 
@@ -70,6 +72,13 @@ def read_folder(path: Path, read: Callable[[Path], Table]) -> Table:
         except (DataError, ValueError, OverflowError) as error:
             # A whole number of hundreds of digits is too large for a float.
             raise DataError(f"{file} is not a series: {error}") from error
+    others = sorted({file.name for file in path.glob("*.csv")} - {labels.name, *table.columns["file"].astype(str)})
+    if others:
+        warn_user(
+            f"{labels} does not list {listing(others)} of its folder, which {'is' if len(others) == 1 else 'are'} not "
+            "used.",
+            MercerWarning,
+        )
     frame = table.columns.drop(columns=["file"]).assign(series=column_of("series", series)["series"])
     return Table(frame, str(path), {}, usual_target(table.names), table.locate, {"series": "series"})
 
@@ -101,12 +110,11 @@ def read_graphs(path: Path) -> Table:
     for number, item in enumerate(items):
         try:
             graphs.append(_graph(item))
-        except (DataError, KeyError, TypeError, AttributeError) as error:
+            facts.append(_facts(item))
+        except (DataError, KeyError, TypeError, ValueError, AttributeError) as error:
             reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             raise DataError(f"{path}, graph {number + 1}: this is not node-link data: {reason}") from error
-        attributes = item.get("graph", {})
-        facts.append(dict(attributes) if isinstance(attributes, (dict, list)) else {})
-    warn_of_weights(edge for item in items for edge in _edges(item))
+    _warn_of_unused(items, path)
     frame = optional("pandas", f"reading {path.name}").DataFrame(facts)
     frame["graph"] = column_of("graph", graphs)["graph"]
     names = [str(name) for name in frame.columns]
@@ -114,23 +122,39 @@ def read_graphs(path: Path) -> Table:
     return Table(frame, path.name, {}, usual_target(names), lambda row: f"graph {row + 1}", {"graph": "graph"})
 
 
+def _warn_of_unused(items: list[Any], path: Path) -> None:
+    """Name what is not used of the graphs of a file."""
+    UnusedAttributes(
+        (_without(node, "id") for item in items for node in item["nodes"]),
+        (_without(edge, "source", "target") for item in items for edge in _edges(item)),
+    ).warn("In the file, write what nodes and edges are to be compared by to these, or leave it out.")
+    others = sorted({str(key) for item in items for key in item} - _PARTS)
+    if others:
+        warn_user(
+            f"the graphs of {path} have {listing(others)}, which is not used; write what is known of a graph in its "
+            "'graph'.",
+            MercerWarning,
+        )
+
+
+def _without(data: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if name not in names}
+
+
 def _graph(item: Mapping[str, Any]) -> Graph:
     if item.get("directed") or item.get("multigraph"):
         raise DataError("it is directed, or has several edges between two nodes; kernels on graphs take neither.")
-    nodes, edges = item["nodes"], _edges(item)
-    numbers = {_hashable(node["id"]): number for number, node in enumerate(nodes)}
-    if len(numbers) < len(nodes):
+    nodes = [(_hashable(node["id"]), node) for node in item["nodes"]]
+    if len(dict(nodes)) < len(nodes):
         raise DataError("two nodes have the same id.")
-    attributes = [node.get("attributes") for node in nodes]
-    if any(value is None for value in attributes) and not all(value is None for value in attributes):
-        raise DataError("some nodes have attributes, but others have none.")
-    return Graph(
-        [(numbers[_hashable(edge["source"])], numbers[_hashable(edge["target"])]) for edge in edges],
-        [node.get("label") for node in nodes],
-        [edge.get("label") for edge in edges],
-        None if not attributes or attributes[0] is None else attributes,
-        len(nodes),
-    )
+    return from_data(nodes, [(_hashable(e["source"]), _hashable(e["target"]), e) for e in _edges(item)])
+
+
+def _facts(item: Mapping[str, Any]) -> dict[str, Any]:
+    facts = item.get("graph") or {}
+    if not isinstance(facts, (dict, list)):
+        raise DataError(f"its 'graph' must hold facts by their names, but is {shown(facts)}.")
+    return dict(facts)
 
 
 def _edges(item: Mapping[str, Any]) -> Any:

@@ -84,6 +84,21 @@ class ObjectKernel(Kernel):
     def definiteness(self) -> Definiteness:
         return "positive"
 
+    def advice_on_zeros(self, rows: Objects) -> str:
+        """Return what to do about rows whose values are 0, also with themselves.
+
+        Parameters
+        ----------
+        rows : Objects
+            Such rows.
+
+        Returns
+        -------
+        str
+            A sentence.
+        """
+        return "Change the kernel's arguments, or choose another kernel."
+
 
 @dataclass(frozen=True)
 class Compared(Statistic):

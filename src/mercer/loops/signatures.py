@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mercer._types import Matrix, Vector
+from mercer._types import Integers, Matrix, Vector
 from mercer.loops._jit import jit, jit_in_order
 from mercer.loops.series import longest, series_at
 
@@ -28,16 +28,33 @@ class Paths(NamedTuple):
     """That of the Gaussian between points, 0 for the points themselves."""
     time: float
     """The last channel goes from 0 to ``time``; 0 for none."""
+    refinement: int
+    """How many more parts each piece is cut into."""
+
+
+class Products(NamedTuple):
+    """What is found for each pair."""
+
+    values: Matrix
+    largest: Matrix
+    """The largest magnitude of the solution on the way to its last value."""
+
+
+class _Parts(NamedTuple):
+    """Each piece of a path is cut into equal parts."""
+
+    counts: Integers
+    orders: Integers
+    """Terms of the power series along a part."""
 
 
 class _Grid(NamedTuple):
-    """The cells that an equation is solved on: ``parts`` by ``parts`` for each pair of pieces."""
+    """The cells that an equation is solved on."""
 
     n: int
     m: int
-    parts: int
-    orders: int
-    """Terms of the power series along a side of a cell."""
+    x: _Parts
+    z: _Parts
 
 
 class _Room(NamedTuple):
@@ -155,6 +172,51 @@ def _pieces(x, z, paths, slope, points, out):
 
 
 @jit
+def _sums(u, terms, inverse, out):
+    """What a side adds to the derivatives along the other: ``sum_{n >= 1} u[n] / (m + n)!`` for each m."""
+    for m in range(terms):
+        total = 0.0
+        for n in range(1, u.shape[0]):
+            total += u[n] * inverse[m + n]
+        out[m] = total
+
+
+@jit
+def _advance(u, sums, cell, inverse):
+    """Take the derivatives u along a side of a cell to those along the opposite side."""
+    a, terms = cell.a, cell.terms
+    # Downwards, since the derivatives of lower order are read as they were.
+    for m in range(u.shape[0] - 1, -1, -1):
+        value, power = u[m], 1.0
+        for k in range(1, min(m + 1, terms)):
+            power *= a
+            value += u[m - k] * power * inverse[k]
+        u[m] = value
+    power = 1.0
+    for m in range(min(terms, u.shape[0])):
+        u[m] += power * sums[m]
+        power *= a
+
+
+@jit
+def _advance_slope(u, du, sums, slopes, cell, inverse):
+    """The derivative of that: ``du`` becomes that of what ``u`` is to become."""
+    a, da, terms = cell.a, cell.slope, cell.terms
+    for m in range(u.shape[0] - 1, -1, -1):
+        value, power = du[m], 1.0
+        for k in range(1, min(m + 1, terms)):
+            turned = da * power * k
+            power *= a
+            value += (du[m - k] * power + u[m - k] * turned) * inverse[k]
+        du[m] = value
+    power, turned = 1.0, 0.0
+    for m in range(min(terms, u.shape[0])):
+        du[m] += power * slopes[m] + turned * sums[m]
+        turned = turned * a + power * da
+        power *= a
+
+
+@jit
 def _cross(u, v, cell, room):
     """Take a solution across one cell: from its values on two sides to those on the other two.
 
@@ -162,55 +224,22 @@ def _cross(u, v, cell, room):
     corner, along the side t = 0, and ``v`` those by t; they become those along t = 1 and s = 1. The coefficients of
     ``k = sum c_mn s^m t^n`` are ``c_mn = a c_{m-1,n-1} / (m n)``, so that they follow from those on the sides.
     """
-    a, terms, inverse, work = cell.a, cell.terms, room.inverse, room.work
-    size = u.shape[0]
-    for m in range(terms):
-        by_v, by_u = 0.0, 0.0
-        for n in range(1, size):
-            by_v += v[n] * inverse[m + n]
-            by_u += u[n] * inverse[m + n]
-        work[0, m], work[1, m] = by_v, by_u
-    # Downwards, since the derivatives of lower order are read as they were.
-    for m in range(size - 1, -1, -1):
-        new_u, new_v, power = u[m], v[m], 1.0
-        for k in range(1, min(m + 1, terms)):
-            power *= a
-            new_u += u[m - k] * power * inverse[k]
-            new_v += v[m - k] * power * inverse[k]
-        u[m], v[m] = new_u, new_v
-    power = 1.0
-    for m in range(terms):
-        u[m] += power * work[0, m]
-        v[m] += power * work[1, m]
-        power *= a
+    _sums(v, min(cell.terms, u.shape[0]), room.inverse, room.work[0])
+    _sums(u, min(cell.terms, v.shape[0]), room.inverse, room.work[1])
+    _advance(u, room.work[0], cell, room.inverse)
+    _advance(v, room.work[1], cell, room.inverse)
 
 
 @jit
 def _cross_slope(u, v, du, dv, cell, room):
     """The derivative of that: ``du`` and ``dv`` become those of what ``u`` and ``v`` are to become."""
-    a, da, terms, inverse, work = cell.a, cell.slope, cell.terms, room.inverse, room.work
-    size = u.shape[0]
-    for m in range(terms):
-        work[0, m] = work[1, m] = work[2, m] = work[3, m] = 0.0
-        for n in range(1, size):
-            work[0, m] += v[n] * inverse[m + n]
-            work[1, m] += u[n] * inverse[m + n]
-            work[2, m] += dv[n] * inverse[m + n]
-            work[3, m] += du[n] * inverse[m + n]
-    for m in range(size - 1, -1, -1):
-        new_u, new_v, power = du[m], dv[m], 1.0
-        for k in range(1, min(m + 1, terms)):
-            turned = da * power * k
-            power *= a
-            new_u += (du[m - k] * power + u[m - k] * turned) * inverse[k]
-            new_v += (dv[m - k] * power + v[m - k] * turned) * inverse[k]
-        du[m], dv[m] = new_u, new_v
-    power, turned = 1.0, 0.0
-    for m in range(terms):
-        du[m] += power * work[2, m] + turned * work[0, m]
-        dv[m] += power * work[3, m] + turned * work[1, m]
-        turned = turned * a + power * da
-        power *= a
+    by_u, by_v = min(cell.terms, v.shape[0]), min(cell.terms, u.shape[0])
+    _sums(v, by_v, room.inverse, room.work[0])
+    _sums(u, by_u, room.inverse, room.work[1])
+    _sums(dv, by_v, room.inverse, room.work[2])
+    _sums(du, by_u, room.inverse, room.work[3])
+    _advance_slope(u, du, room.work[0], room.work[2], cell, room.inverse)
+    _advance_slope(v, dv, room.work[1], room.work[3], cell, room.inverse)
 
 
 @jit
@@ -224,52 +253,68 @@ def _terms(size):
 
 
 @jit
-def _longest_piece(x, paths):
-    longest, values = 0.0, x.values
-    for i in range(x.length - 1):
-        square = (paths.time / (x.length - 1)) ** 2
+def _cut(x, paths, parts):
+    """Cut the pieces of a path into parts; return how many there are together, or -1 where a piece is too long."""
+    values, n, total = x.values, x.length, 0
+    for i in range(n - 1):
+        square = (paths.time / (n - 1)) ** 2
         for c in range(x.channels):
             at = x.begin + c * x.step + i
             square += (values[at + 1] - values[at]) ** 2
         if paths.length_scale > 0.0:
             square = 2.0 - 2.0 * math.exp(-0.5 * square / (paths.length_scale * paths.length_scale))
-        longest = max(longest, math.sqrt(square))
-    return paths.scale * longest
+        piece = paths.scale * math.sqrt(square)
+        # NaN is refused, too.
+        if not piece <= _MOST_PARTS * _LONGEST:
+            return -1
+        count = max(1, math.ceil(piece / _LONGEST)) + paths.refinement
+        parts.counts[i], parts.orders[i] = count, _terms(piece / count)
+        total += count
+    return total
 
 
 @jit
 def _solve(grid, sloped, room, along, moved, stop):
     """The last value of ``d^2 k / ds dt = <x', z'> k``, 1 on both axes, or of ``sloped`` its derivative.
 
-    ``along`` and ``moved`` are room for derivatives along the sides of a row of cells.
+    Also the largest value on the way. ``along`` and ``moved`` are room for derivatives along the sides of a row of
+    cells.
     """
-    parts, orders, pieces, slopes = grid.parts, grid.orders, room.pieces, room.slopes
-    columns = (grid.m - 1) * parts
-    along[: columns + 1, :orders] = 0.0
-    along[: columns + 1, 0] = 1.0
-    moved[: columns + 1, :orders] = 0.0
-    share = 1.0 / (parts * parts)
-    u, du = along[columns, :orders], moved[columns, :orders]
+    if grid.n == 1 or grid.m == 1:
+        return 0.0 if sloped else 1.0, 1.0
+    last, largest, size = along.shape[0] - 1, 1.0, 0
+    along[:, :] = 0.0
+    along[:, 0] = 1.0
+    moved[:, :] = 0.0
     for i in range(grid.n - 1):
-        for _ in range(parts):
+        size = grid.x.orders[i]
+        u, du = along[last, :size], moved[last, :size]
+        for _ in range(grid.x.counts[i]):
             if stop[0]:
-                return 0.0
+                return 0.0, largest
             u[:], du[:] = 0.0, 0.0
             u[0] = 1.0
-            for at in range(columns):
-                a = pieces[i, at // parts] * share
-                by = slopes[i, at // parts] * share if sloped else 0.0
-                cell = _Cell(a, by, min(_terms(a), orders))
-                v = along[at, :orders]
-                if sloped:
-                    _cross_slope(u, v, du, moved[at, :orders], cell, room)
-                _cross(u, v, cell, room)
-    if grid.n == 1 or grid.m == 1:
-        return 0.0 if sloped else 1.0
+            at = 0
+            for j in range(grid.m - 1):
+                share = 1.0 / (grid.x.counts[i] * grid.z.counts[j])
+                a = room.pieces[i, j] * share
+                by = room.slopes[i, j] * share if sloped else 0.0
+                cell = _Cell(a, by, _terms(a))
+                for _ in range(grid.z.counts[j]):
+                    v, dv = along[at, : grid.z.orders[j]], moved[at, : grid.z.orders[j]]
+                    at += 1
+                    # The value at the corner comes along both sides. If rounding made two of it, the jump between them
+                    # would grow exponentially with the number of pieces.
+                    u[0] = v[0] = 0.5 * (u[0] + v[0])
+                    if sloped:
+                        du[0] = dv[0] = 0.5 * (du[0] + dv[0])
+                        _cross_slope(u, v, du, dv, cell, room)
+                    _cross(u, v, cell, room)
+                    largest = max(largest, abs(u[0]))
     value = 0.0
-    for k in range(orders):
-        value += (du[k] if sloped else u[k]) * room.inverse[k]
-    return value
+    for k in range(size):
+        value += (moved[last, k] if sloped else along[last, k]) * room.inverse[k]
+    return value, largest
 
 
 @jit
@@ -286,22 +331,24 @@ def whole_signatures(left, right, paths, symmetric, slope, out, stop):
         inverse[k] = inverse[k - 1] / k
     points, pieces, slopes = np.empty((long, wide)), np.empty((long, wide)), np.empty((long, wide))
     room = _Room(points, pieces, slopes, inverse, np.empty((4, most)))
+    x_parts = _Parts(np.empty(long, np.int64), np.empty(long, np.int64))
+    z_parts = _Parts(np.empty(wide, np.int64), np.empty(wide, np.int64))
     along, moved = np.empty((wide + 1, most)), np.empty((wide + 1, most))
     for a in range(left.index.shape[0]):
         x = series_at(left, a)
-        piece_x = _longest_piece(x, paths)
+        cells_x = _cut(x, paths, x_parts)
         for b in range(a if symmetric else 0, right.index.shape[0]):
             z = series_at(right, b)
-            piece = max(piece_x, _longest_piece(z, paths))
-            if piece > _MOST_PARTS * _LONGEST:
-                out[a, b] = np.nan
+            cells_z = _cut(z, paths, z_parts)
+            if cells_x < 0 or cells_z < 0:
+                out.values[a, b] = np.nan
                 continue
-            parts = int(max(1, math.ceil(piece / _LONGEST)))
-            if z.length * parts + 1 > along.shape[0]:
-                along, moved = np.empty((z.length * parts + 1, most)), np.empty((z.length * parts + 1, most))
+            if cells_z + 1 > along.shape[0]:
+                along, moved = np.empty((cells_z + 1, most)), np.empty((cells_z + 1, most))
             for by in range(-1, slope + 1):
                 # The inner products, and what they change by.
                 if by == -1 or by == slope:
                     _pieces(x, z, paths, by, room.points, room.pieces if by == -1 else room.slopes)
-            grid = _Grid(x.length, z.length, parts, _terms(piece / parts))
-            out[a, b] = _solve(grid, slope >= 0, room, along, moved, stop)
+            grid = _Grid(x.length, z.length, x_parts, z_parts)
+            sides, turned = along[: cells_z + 1], moved[: cells_z + 1]
+            out.values[a, b], out.largest[a, b] = _solve(grid, slope >= 0, room, sides, turned, stop)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import warnings
 from typing import Any
 
@@ -11,9 +13,22 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from estimator_table import CASES, CLASSES, CLUSTERERS, NEIGHBORS, NUMBERS, TRANSFORMERS, X
-from mercer import SVC, GaussianProcessRegressor, KernelNeighborsClassifier, KernelRidge
+from mercer import SVC, GaussianProcessRegressor, Graph, KernelNeighborsClassifier, KernelRidge, kernels
 from mercer._errors import DegenerateKernelWarning
-from mercer.kernels import RBF, BagOfWords, Constant, GlobalAlignment, Linear, Matern, Spectrum, White, from_function
+from mercer.kernels import (
+    RBF,
+    BagOfWords,
+    Constant,
+    GappyKmers,
+    GlobalAlignment,
+    Linear,
+    Matern,
+    Mismatch,
+    ShortestPath,
+    Spectrum,
+    White,
+    from_function,
+)
 
 RNG = np.random.default_rng(0)
 LEARNERS = [*CASES, *TRANSFORMERS, *CLUSTERERS]
@@ -105,6 +120,64 @@ def test_strings_have_no_columns_to_scale() -> None:
     rows = ["".join(RNG.choice(list("acgt"), 30)) for _ in range(60)]
     with pytest.warns(DegenerateKernelWarning, match=r"Spectrum\(12\) is degenerate.*Change its arguments, or choose"):
         SVC(kernel=Spectrum(12)).fit(rows, np.arange(60) % 2)
+
+
+WORDS = ["cat", "dog", "bird", "fish", "cow", "horse", "bat", "rat", "hen", "owl"]
+EMPTY = {
+    "gappy": (GappyKmers(), WORDS, r"Windows have 8 symbols, .* .* Pass (GappyKmers\(2, wildcards=1\)), or le"),
+    "mismatch": (Mismatch(alphabet=26), WORDS, r"Pass (Mismatch\(2, mismatches=0, alphabet=26\)), or leave"),
+    "spectrum": (Spectrum(12), WORDS, r"Windows have 12 symbols, .* Pass (Spectrum\(2\)), or leave them out"),
+    "scaled": (2.0 * Spectrum(12), WORDS, r"2.0 \* Spectrum\(12\) is 0 for (?:16 of 16|5 of 5) .*Pass (Spectrum\(2\))"),
+    "normalized": (Spectrum(12).normalized(), WORDS, r"Pass (Spectrum\(2\))"),
+    "words": (BagOfWords(), list("abcdefghij"), r"two letters or more; .* too, for (BagOfWords\('.*'\))\."),
+    "empty": (Spectrum(), [""] * 10, "They are empty; leave them out()"),
+    "graphs": (ShortestPath(), [Graph(labels=[str(i)]) for i in range(10)], "Change the kernel's arguments()"),
+}
+
+
+@pytest.mark.parametrize(("model", "y"), LEARNERS)
+@pytest.mark.filterwarnings("ignore")
+def test_every_learner_tells_of_a_matrix_of_zeros(model: Any, y: np.ndarray) -> None:
+    for kernel, rows, words in (
+        (GappyKmers(), WORDS * 9, r"of each with itself, .*Pass GappyKmers\(2, wildcards=1\)"),
+        ("precomputed", np.zeros((90, 90)), "the kernel matrix is 0 for 16 of 16 rows"),
+    ):
+        with pytest.warns(DegenerateKernelWarning, match=words) as caught, contextlib.suppress(ArithmeticError):
+            clone(model).set_params(kernel=kernel).fit(rows, y)
+        matches = [w for w in caught if issubclass(w.category, DegenerateKernelWarning)]
+        assert len(matches) == 1 and type(model).__name__ in str(matches[0].message)
+
+
+@pytest.mark.parametrize("name", EMPTY)
+@pytest.mark.parametrize("count", [30, 5])
+def test_what_to_do_about_zeros(name: str, count: int) -> None:
+    kernel, rows, words = EMPTY[name]
+    # Of few rows, too.
+    rows, y = (3 * rows)[:count], np.arange(count) % 2
+    with pytest.warns(DegenerateKernelWarning, match=words) as caught:
+        SVC(kernel=kernel).fit(rows, y)
+    found = re.search(words, str(caught[0].message))
+    if found and found[1]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DegenerateKernelWarning)
+            # Rows of one letter share none.
+            warnings.filterwarnings("ignore", ".*every row resembles only itself")
+            SVC(kernel=eval(found[1], vars(kernels))).fit(rows, y)
+
+
+def test_some_rows_of_zeros_are_told() -> None:
+    long = ["".join(RNG.choice(list("acgt"), 30)) for _ in range(60)]
+    y = np.arange(60) % 2
+    with pytest.warns(DegenerateKernelWarning, match=r"is 0 for 8 of 16 rows that were looked at.* Pass Spectrum\(1\)"):
+        SVC(kernel=Spectrum(3)).fit([text[:2] if i % 8 < 4 else text for i, text in enumerate(long)], y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DegenerateKernelWarning)
+        SVC(kernel=Spectrum(3)).fit(["", *long[1:]], y)
+        # Rows at the origin are ordinary vectors.
+        SVC(kernel="linear").fit(np.r_[np.zeros((60, 3)), X[:30, :3]], CLASSES)
+    # One empty row hides nothing.
+    with pytest.warns(DegenerateKernelWarning, match="every row resembles only itself"):
+        SVC(kernel=Spectrum(12)).fit(["", *long[1:]], y)
 
 
 def test_duplicates_do_not_hide_it() -> None:

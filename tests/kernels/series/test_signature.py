@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import i0
+from scipy.special import i0, i1, j0
 
 import mercer
 from mercer._errors import DataError, KernelValueError, MemoryBudgetError, ParameterError
@@ -149,6 +149,44 @@ def test_pieces_that_are_long_are_cut() -> None:
     for factor in (100.0, 1e60):
         with pytest.raises(KernelValueError, match=r"too long for SignaturePDE.* Lower scale"):
             SignaturePDE()([factor * x, x * factor])
+
+
+@pytest.mark.parametrize("count", [100, 200])
+def test_rough_paths_in_one_channel_have_a_closed_form(count: int) -> None:
+    """By rounding alone, values grew exponentially with the number of steps."""
+    x, z = np.random.default_rng(0).normal(size=(2, count))
+    ends = np.array([x[-1] - x[0], z[-1] - z[0]])
+    products = np.multiply.outer(ends, ends)
+    K = SignaturePDE()([x, z])
+    root = 2 * np.sqrt(np.abs(products))
+    np.testing.assert_allclose(K, np.where(products > 0, i0(root), j0(root)))
+    # The slope by the logarithm of scale: x d/dx I_0(2 x) at the scale 1, twice as much by the square of the scale.
+    slope = SignaturePDE().pullback([x], None, np.ones((1, 1)))
+    assert slope[0] == pytest.approx(2 * abs(ends[0]) * i1(2 * abs(ends[0])), rel=1e-8)
+
+
+def test_rough_paths_that_go_back_are_none() -> None:
+    way = np.random.default_rng(3).normal(size=(60, 2)) * 0.5
+    back = np.r_[way, way[::-1]]
+    np.testing.assert_allclose(SignaturePDE()([back], [back, way]), 1.0, rtol=1e-6)
+
+
+def test_paths_of_too_few_digits_are_refused() -> None:
+    # Of a line of length 10 there and back, values on the way are 4e7 and the last one is 1; rounding left 0.84.
+    line = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 0.0]])
+    rough = 5.0 * np.random.default_rng(1).normal(size=60)
+    for path in (line, rough):
+        for evaluate in (SignaturePDE(), SignaturePDE().diagonal, SignaturePDE().normalized()):
+            with pytest.raises(KernelValueError, match=r"too long for SignaturePDE.* Lower scale"):
+                evaluate([path, 0.1 * path])
+    with pytest.raises(KernelValueError, match="too long for"):
+        SignaturePDE()([line], [0.9 * line])
+    assert SignaturePDE(0.5)([line])[0, 0] == pytest.approx(1.0, abs=1e-6)
+    length = np.abs(np.diff(rough)).sum()
+    assert SignaturePDE(1 / length)([rough])[0, 0] == pytest.approx(i0(2 * abs(rough[-1] - rough[0]) / length))
+    # Large values alone are not refused.
+    assert SignaturePDE()([line[:2]])[0, 0] == pytest.approx(i0(20.0), rel=1e-12)
+    assert SignaturePDE()([3.5 * line[:2]])[0, 0] == pytest.approx(i0(70.0), rel=1e-9)
 
 
 def test_mistakes_are_named() -> None:

@@ -1,9 +1,9 @@
 """The warning, for all learners, of a kernel matrix that is diagonal or constant on a sample of the rows.
 
-If almost all values off the diagonal are 0 compared with those on it, each row resembles only itself. If all values are
-equal, no row differs from another. Either way, a fit succeeds but has learned nothing about new rows. For objects such
-as series or trees, values may also grow with their length by orders of magnitude: then a few rows dominate, and usual
-penalties have no effect.
+If a row of the matrix is 0, it resembles nothing. If almost all values off the diagonal are 0 compared with those on
+it, each row resembles only itself. If all values are equal, no row differs from another. Either way, a fit succeeds but
+has learned nothing about new rows. For objects such as series or trees, values may also grow with their length by
+orders of magnitude: then a few rows dominate, and usual penalties have no effect.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from mercer.kernels.base import Expression
 from mercer.kernels.inputs import Rows
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.modifiers import On, Warped
+from mercer.kernels.objects import ObjectKernel
 from mercer.kernels.plan import Plan
 from mercer.kernels.vector.stationary import StationaryKernel
 
@@ -43,22 +44,33 @@ Block = Callable[[Positions, Positions], Array]
 
 
 def warn_if_degenerate(learner: KernelEstimator, kernel: Kernel | None, X: Any, block: Block | None = None) -> None:
-    """Warn if the matrix of ``kernel`` on rows ``X`` is diagonal or constant; for None, the matrix X itself.
+    """Warn if the matrix of ``kernel`` on rows ``X`` is 0, diagonal or constant; for None, the matrix X itself.
 
     ``block`` returns its entries at rows and columns; X is then only counted. By default they are computed in this
     thread, for 16 rows, and for up to 512 columns if those look diagonal. Kernels that read no row, such as ``White``,
     are not checked.
     """
     n = X.shape[0] if hasattr(X, "shape") else len(X)
-    if n < _FEWEST or (kernel is not None and kernel.kind_of_rows() == "anything" and block is None):
+    kind = "anything" if kernel is None else kernel.kind_of_rows()
+    on_objects = not isinstance(kind, str)
+    # Of few rows only those are told that resemble nothing, which vectors do at the origin alone.
+    if (n < _FEWEST and not on_objects) or (kernel is not None and kind == "anything" and block is None):
         return
     at = block or (_entries(kernel, X) if kernel is not None else lambda rows, columns: X[np.ix_(rows, columns)])
     has_rows = kernel is not None and block is None
     sample = _spread(n, _FIRST)
     K = at(sample, sample)
-    if not np.isfinite(K).all() or not (np.diagonal(K) > 0).all():
+    empty = ~K.any(axis=1)
+    if not np.isfinite(K).all() or not (K.diagonal()[~empty] > 0).all():
         return
-    if kernel is not None and not isinstance(kernel.kind_of_rows(), str) and _is_uneven(K.diagonal()):
+    usual = _WITH_NEIGHBOURS * len(sample) if on_objects else len(sample) - 1
+    if empty.sum() > usual and kind != "vectors":
+        _warn_of_zeros(learner, kernel, X, sample[empty], len(sample))
+        return
+    sample, K = sample[~empty], K[~empty][:, ~empty]
+    if len(sample) < _FEWEST:
+        return
+    if on_objects and _is_uneven(K.diagonal()):
         _warn_of_sizes(learner, kernel, K.diagonal())
         return
     constant = float(np.ptp(K)) <= _EQUAL * float(K.max())
@@ -127,6 +139,18 @@ def _warn_of_sizes(learner: KernelEstimator, kernel: Kernel, size: Array) -> Non
         f"{type(learner).__name__}: the values of {kernel!r} of rows with themselves range from {size.min():.3g} to "
         f"{size.max():.3g}, so a few rows dominate, and solvers may stall. Pass kernel.normalized(), for "
         "which every k(x, x) is 1.",
+        DegenerateKernelWarning,
+    )
+
+
+def _warn_of_zeros(learner: KernelEstimator, kernel: Kernel | None, X: Any, empty: Positions, count: int) -> None:
+    """Say that rows have no similarity to any row, not even to themselves."""
+    leaf = next((leaf for leaf in _leaves(kernel) if isinstance(leaf, ObjectKernel)), None) if kernel else None
+    remedy = "Compute it with another kernel." if leaf is None else leaf.advice_on_zeros(X[empty])
+    warn_user(
+        f"{type(learner).__name__}: {'the kernel matrix' if kernel is None else repr(kernel)} is 0 for {len(empty)} of "
+        f"{count} rows that were looked at, also of each with itself, so they resemble nothing, and all such rows have "
+        f"the same prediction. {remedy}",
         DegenerateKernelWarning,
     )
 

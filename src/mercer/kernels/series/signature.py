@@ -20,10 +20,13 @@ from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number, whole
 from mercer.kernels.series.packed import PackedSeries, channels_differ, compare, packed, side
 from mercer.kernels.series.width import known, median_distance
-from mercer.loops.signatures import Paths, signatures, whole_signatures
+from mercer.loops.signatures import Paths, Products, signatures, whole_signatures
 
 # Of a loop, for two pieces of paths; more where pieces are long.
 _STEPS = 4096.0
+_ROUNDING = float(np.finfo(float).eps)
+# The largest relative error that is accepted.
+_ERROR = 1e-6
 
 
 class _Words(NamedTuple):
@@ -205,15 +208,16 @@ class SignaturePDE(PairKernel):
     DataError
         When evaluated, if a row is not a series, or the numbers of channels differ.
     KernelValueError
-        When evaluated, if a path has a step longer than 40: values grow like the exponential of the lengths of paths,
-        which should therefore be scaled to near one.
+        When evaluated, if a path has a step longer than 40, or goes so far that rounding may change values by more
+        than 1e-6 of the sizes of the signatures: those grow like the exponential of the lengths of paths.
 
     Notes
     -----
     Salvi, Cass, Foster, Lyons and Yang (2021), "The signature kernel is the solution of a Goursat PDE".
     Their finite differences are not used: with pieces cut into up to eight, Gram matrices had negative eigenvalues
-    of the size of the largest. The equation itself magnifies rounding for a path that goes far and returns: to 1e-4
-    of the value at a length of 30.
+    of the size of the largest. The equation itself magnifies rounding for a path that goes far and returns. Where
+    values on the way are so large that this may matter, the products of the paths with themselves are computed again
+    on finer cells, and must agree.
 
     Examples
     --------
@@ -241,29 +245,44 @@ class SignaturePDE(PairKernel):
     def _pack(self, objects: Series) -> PackedSeries:
         return packed(objects)
 
-    def _run(self, left: Packed, right: Packed, out: Array, symmetric: bool, slope: int) -> None:
-        paths = Paths(self.scale, self._width, self.time)
+    def _run(self, left: Packed, right: Packed, symmetric: bool, slope: int = -1, refinement: int = 0) -> Products:
+        paths = Paths(self.scale, self._width, self.time, refinement)
         one, other = side(left, left.store), side(right, right.store)
         n, m = (int(rows.lengths[rows.index].max(initial=0)) for rows in (one, other))
+        # The part below the diagonal of a symmetric block is not written.
+        products = Products(*np.zeros((2, len(left), len(right))))
         with memory.reserve(24 * n * m, f"the pieces of paths of {n} and {m} points"):
-            compare(whole_signatures, one, other, paths, symmetric, slope, out, steps_each=_STEPS)
+            compare(whole_signatures, one, other, paths, symmetric, slope, products, steps_each=_STEPS)
+        return products
 
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
-        if symmetric:
-            # The part below the diagonal is not written.
-            out[...] = 0.0
-        self._run(left, right, out, symmetric, -1)
-        if np.isnan(out).any():
+        out[...], largest = self._run(left, right, symmetric)
+        # What rounding does to the largest value may grow by as much again on the rest of the way.
+        with np.errstate(over="ignore", invalid="ignore"):
+            doubtful = ~(_ROUNDING * largest**2 <= _ERROR * np.maximum(1.0, np.abs(out)))
+        if not (self._converges(left[doubtful.any(axis=1)]) and self._converges(right[doubtful.any(axis=0)])):
             raise KernelValueError(
-                f"the paths are too long for {self!r}: values grow exponentially with their lengths. Lower scale, so "
-                "that scale times the length of a path (the sum of its steps) is near one."
+                f"the paths are too long for {self!r}: values grow exponentially with their lengths, and rounding with "
+                "them. Lower scale; it is surely low enough if scale times the length of a path (the sum of its steps) "
+                "is near one."
             )
+
+    def _converges(self, rows: Packed) -> bool:
+        """Whether the products of paths with themselves are the same on finer cells, which are rounded differently.
+
+        If they are, so are those with others, relative to the sizes of signatures: ``k(x, z)^2 <= k(x, x) k(z, z)``
+        holds on the way too.
+        """
+        for i in range(len(rows)):
+            row = rows[i : i + 1]
+            value, finer = (self._run(row, row, True, refinement=more).values[0, 0] for more in (0, 1))
+            if not abs(value - finer) <= _ERROR * value:
+                return False
+        return True
 
     def _pull_pairs(self, left: Packed, right: Packed, weights: Array) -> Array:
         pulled = np.zeros(3)
         used = [True, self._width > 0, self.time > 0]
-        slopes = np.empty(weights.shape)
         for slope in np.flatnonzero(used):
-            self._run(left, right, slopes, False, int(slope))
-            pulled[slope] = np.vdot(weights, slopes)
+            pulled[slope] = np.vdot(weights, self._run(left, right, False, int(slope)).values)
         return pulled

@@ -23,6 +23,8 @@ Word = str | int
 
 # scikit-learn's: two or more letters, digits or underscores.
 _WORDS = r"\b\w\w+\b"
+# Single letters, too.
+_LETTERS = r"\b\w+\b"
 
 
 class WordWeights:
@@ -118,6 +120,12 @@ class BagOfWords(FeatureKernel):
         object.__setattr__(self, "lowercase", flag("BagOfWords", "lowercase", self.lowercase))
         if self.idf is not None and not isinstance(self.idf, WordWeights):
             object.__setattr__(self, "idf", _word_weights(self.idf))
+
+    def advice_on_zeros(self, rows: Objects) -> str:
+        single = any(isinstance(row, str) and re.search(_LETTERS, row) for row in rows)
+        if self.pattern != _WORDS or self.idf is not None or not single:
+            return super().advice_on_zeros(rows)
+        return f"Words have two letters or more; single letters are words, too, for BagOfWords({_LETTERS!r})."
 
     @classmethod
     def tf_idf(cls, X: Any, pattern: str = _WORDS, lowercase: bool = True) -> BagOfWords:

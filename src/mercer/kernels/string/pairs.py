@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.data.objects import Objects
 from mercer.kernels.objects import Packed
 from mercer.loops.strings import StringSide
 
@@ -51,3 +54,21 @@ def longest(side: Packed) -> int:
 def _lengths(side: Packed) -> NDArray[np.int64]:
     starts: NDArray[np.int64] = side.store[1]
     return starts[side.index + 1] - starts[side.index]
+
+
+def advice_on_short(rows: Objects, length: int, kernel_of: Callable[[int], object]) -> str:
+    """Return what to do about strings without a window of ``length`` symbols; ``kernel_of`` makes one of another.
+
+    >>> from mercer.data.strings import Strings
+    >>> advice_on_short(Strings.of(["cat", "mouse"]), 8, lambda length: f"Spectrum({length})")
+    'Windows have 8 symbols, but such strings have 3 to 5. Pass Spectrum(2), or leave them out.'
+    """
+    lengths = [len(row) for row in rows if len(row)]
+    if not lengths:
+        return "They are empty; leave them out."
+    # Windows of all symbols are equal in equal strings only.
+    half = (min(lengths) + 1) // 2
+    return (
+        f"Windows have {length} symbols, but such strings have {min(lengths)} to {max(lengths)}. Pass "
+        f"{kernel_of(half)}, or leave them out."
+    )

@@ -14,6 +14,7 @@ from mercer.data.strings import Strings
 from mercer.engine import memory, threads
 from mercer.kernels.features import FeatureKernel, Features
 from mercer.kernels.parameters import number, whole
+from mercer.kernels.string.pairs import advice_on_short
 from mercer.kernels.string.weights import check_weights
 from mercer.loops.strings import hash_windows
 
@@ -62,6 +63,9 @@ class Spectrum(FeatureKernel):
         super().__post_init__()
         length = whole("Spectrum", "length", self.length, "a whole number above 0")
         object.__setattr__(self, "length", length)
+
+    def advice_on_zeros(self, rows: Objects) -> str:
+        return advice_on_short(rows, self.length, Spectrum)
 
     def _features(self, objects: Strings) -> Features:
         return _windows(objects, self.length, self.length)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from mercer.engine import threads
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.pairs import Pairs
 from mercer.kernels.parameters import whole
-from mercer.kernels.string.pairs import pairs_of_symbols, side
+from mercer.kernels.string.pairs import advice_on_short, pairs_of_symbols, side
 from mercer.loops.strings import StringSide
 from mercer.loops.windows import WindowTable, windows, windows_self
 
@@ -65,6 +65,13 @@ class _Windows(PairKernel):
     @abc.abstractmethod
     def _table(self) -> list[int]:
         """The contribution of a pair of windows, from the fewest agreements where it is not 0 to all."""
+
+    @abc.abstractmethod
+    def _of_length(self, length: int) -> _Windows:
+        """The same kernel with other windows, of which about the same share may differ."""
+
+    def advice_on_zeros(self, rows: Objects) -> str:
+        return advice_on_short(rows, self.length, self._of_length)
 
     def _packing(self) -> Hashable:
         return "narrow"
@@ -128,6 +135,9 @@ class GappyKmers(_Windows):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "wildcards", _below("GappyKmers", "wildcards", self.wildcards, self.length))
+
+    def _of_length(self, length: int) -> GappyKmers:
+        return replace(self, length=length, wildcards=self.wildcards * length // self.length)
 
     def _table(self) -> list[int]:
         positions = self.length - self.wildcards
@@ -196,6 +206,9 @@ class Mismatch(_Windows):
     def _check(self, symbols: int, what: str) -> None:
         if symbols > self.alphabet:
             raise DataError(f"{what} {symbols} different symbols, but {self!r} is for an alphabet of {self.alphabet}.")
+
+    def _of_length(self, length: int) -> Mismatch:
+        return replace(self, length=length, mismatches=self.mismatches * length // self.length)
 
     def _table(self) -> list[int]:
         least = max(0, self.length - 2 * self.mismatches)
