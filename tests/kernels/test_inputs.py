@@ -266,8 +266,7 @@ def test_rows_that_are_refused(rows: Any, message: str, call: Any) -> None:
         (lambda: k.ChiSquared()(abs(X), X), DataError, r"first in row \d+, column \d\); scale the columns"),
         (lambda: k.HistogramIntersection()(X), DataError, "HistogramIntersection is defined for values of at least 0"),
         (lambda: k.Sigmoid(-1.0).normalized()(X), DataError, "< 0 in row .*only positive semi-definite kernels can"),
-        (lambda: k.RBF()(1e200 * X), DataError, "squared distances overflow float64: row 0 is too far"),
-        (lambda: k.RBF()((1e25 * X).astype("f4")), DataError, "squared distances overflow float32"),
+        (lambda: k.RBF()(1e200 * X), DataError, "the distances overflow float64: row 0 is too far"),
         (
             lambda: k.RBF().block(X, out=np.empty((3, 3))),
             DataError,

@@ -8,12 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-# Rows that are looked at together.
-_ROWS = 4096
-# Rows that tell how large most entries of a column are.
+# Rows that tell where most entries of a column are.
 _SAMPLE = 64
-# Where the centre is so much larger than most entries, it would take their digits.
-_OUTLYING = 1e3
 # Constant columns are left out where they are at least one in so many.
 _FEW_CONSTANT = 32
 
@@ -48,33 +44,18 @@ def variance_of_entries(X: Any, share: NDArray[np.float64] | None = None) -> flo
 
 
 def middle(X: np.ndarray) -> NDArray[np.float64]:
-    """The mean of the columns; of whole numbers the nearest whole number, so that differences and squares stay exact.
+    """The median of each column, among a few rows taken at random.
 
-    Rows at equal distances then have equal distances to the last bit, which decides ties among neighbours. Where one
-    entry, such as 1e20 for a missing value, is so large that it alone makes the mean, a typical entry is returned:
-    the difference from a number that large would leave no digits of all others.
+    Rows that are far away do not move it, so that the differences of the others from it keep their digits. It is an
+    entry of the column: differences of whole numbers stay whole, and rows at equal distances have equal distances to
+    the last bit, which decides ties among neighbours.
 
-    >>> middle(np.array([[0.0], [1.0], [1.0]])).tolist(), middle(np.array([[0.0], [0.5]])).tolist()
-    ([1.0], [0.25])
     >>> middle(np.array([[1e20], [5.0], [6.0]])).tolist()
-    [5.0]
+    [6.0]
     """
-    mean: NDArray[np.float64] = X.mean(axis=0, dtype=np.float64)
-    typical = _typical_entries(X)
-    mean = np.where(np.abs(mean) / _OUTLYING > np.abs(typical), typical, mean)
-    # By parts, of which the first tells most tables from whole numbers.
-    parts = (X[start : start + _ROWS] for start in range(0, len(X), _ROWS))
-    return np.rint(mean) if all(bool((part == np.rint(part)).all()) for part in parts) else mean
-
-
-def _typical_entries(X: np.ndarray) -> NDArray[np.float64]:
-    """Of each column the entry at the lower quartile of the sizes of a few that are not 0; infinite if all are 0."""
-    some = X[:: -(-len(X) // _SAMPLE)].T.astype(np.float64)
-    some[some == 0] = np.inf
-    order = np.argsort(np.abs(some), axis=1)
-    quartile = np.maximum(np.isfinite(some).sum(axis=1) - 1, 0) // 4
-    columns = np.arange(len(some))
-    return some[columns, order[columns, quartile]]
+    n = len(X)
+    some = X if n <= _SAMPLE else X[np.random.default_rng(0).integers(n, size=_SAMPLE)]
+    return np.sort(some, axis=0)[(len(some) - 1) // 2].astype(np.float64)
 
 
 def varying_columns(X: np.ndarray | sp.csr_matrix) -> slice | np.ndarray:

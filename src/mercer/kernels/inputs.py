@@ -146,7 +146,7 @@ class Rows:
 
     @property
     def center(self) -> Array | None:
-        """The mean of the columns or near it, in float64: distances about it keep more digits. None for CSR."""
+        """A point among most of the rows, in float64: distances about it keep more digits. None for CSR."""
         if self._parent is not None:
             return self._parent.center
         X = self.vectors

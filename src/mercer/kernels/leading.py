@@ -13,9 +13,12 @@ import numpy as np
 
 from mercer._types import Array
 from mercer.kernels.inputs import Frame, Operand, Rows
-from mercer.kernels.statistics import CANCELLED, SquaredDistance, Statistic
+from mercer.kernels.operands import squared_norms
+from mercer.kernels.statistics import SquaredDistance, Statistic
 from mercer.loops.distances import finish_leading_distances
 
+# Below this share of the squared norms, leading parts are equal but for rounding.
+_EQUAL = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
 # Rows from which the directions are found, and the share of their variance that the leading ones hold.
 _SAMPLE = 4096
 _SHARE = 0.95
@@ -39,26 +42,33 @@ class LeadingDistance(Statistic):
 
     scales: tuple[float, ...] = ()
 
+    def _mean(self, frame: Frame) -> Array:
+        """Of the rows of the right side about their centre."""
+        side, exact = frame.right, SquaredDistance(self.scales)
+        return side.keep(
+            ("mean", exact), lambda: side.operand(exact, frame, np.dtype(np.float32))[0].mean(axis=0, dtype=np.float64)
+        )
+
     def directions(self, frame: Frame) -> Array:
         """Of the rows of the right side, made once."""
-        exact = SquaredDistance(self.scales)
-        side = frame.right
+        side, exact = frame.right, SquaredDistance(self.scales)
         return side.keep(
             ("leading directions", self.scales),
-            lambda: leading_directions(side.operand(exact, frame, np.dtype(np.float32))[0]),
+            lambda: leading_directions(side.operand(exact, frame, np.dtype(np.float32))[0] - self._mean(frame)),
         )
 
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
-        A, norms = side.operand(SquaredDistance(self.scales), frame, dtype)
+        A, *_ = side.operand(SquaredDistance(self.scales), frame, dtype)
+        A = A - self._mean(frame).astype(dtype)
         leading = A @ self.directions(frame).astype(dtype)
-        shorter = np.einsum("ij,ij->i", leading, leading)
-        return leading, shorter, np.maximum(norms - shorter, 0)
+        shorter = squared_norms(leading, dtype)
+        return leading, shorter, np.maximum(squared_norms(A, dtype) - shorter, 0)
 
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
         (A, a, rest_a), (B, b, rest_b) = left, right
         np.matmul(A, B.T, out=out)
         real = out.dtype.type
-        finish_leading_distances(out, a, b, rest_a, rest_b, real(multiplier), real(CANCELLED[out.dtype]))
+        finish_leading_distances(out, a, b, rest_a, rest_b, real(multiplier), real(_EQUAL[out.dtype]))
 
     def diagonal(self, operand: Operand) -> Array:
         return np.zeros_like(operand[1])

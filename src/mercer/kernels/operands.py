@@ -11,8 +11,9 @@ import scipy.sparse as sp
 from mercer._errors import DataError
 from mercer._types import Array
 from mercer.engine import threads, tiles
-from mercer.kernels.inputs import Frame, Operand, Rows
+from mercer.kernels.inputs import Frame, Index, Operand, Rows
 from mercer.loops import distances
+from mercer.loops.sparse_rows import SparseRows
 from mercer.loops.transpose import mirror
 
 # Rows that are prepared at once.
@@ -88,8 +89,50 @@ def products(A: Any, B: Any, out: Array) -> None:
     distances.sparse_products(A.data, A.indices, A.indptr, columns.data, columns.indices, columns.indptr, out)
 
 
-def centred(X: Array, frame: Frame, scales: tuple[float, ...], dtype: np.dtype) -> tuple[Array, Array]:
-    """Rows about the centre in units of the scales, and their squared norms."""
+class GivenRows:
+    """Rows as they were passed, not rounded, centred or scaled, of which few are read: where digits would be lost."""
+
+    def __init__(self, vectors: Any, positions: np.ndarray) -> None:
+        self._vectors, self._positions = vectors, positions
+
+    @classmethod
+    def of(cls, side: Rows) -> GivenRows:
+        """All rows of a side."""
+        return cls(side.vectors, np.arange(side.n))
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __getitem__(self, index: Index) -> GivenRows:
+        return GivenRows(self._vectors, self._positions[index])
+
+    @property
+    def is_sparse(self) -> bool:
+        return bool(sp.issparse(self._vectors))
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return int(self._vectors.shape[1])
+
+    def dense(self) -> Array:
+        """The rows as an array in float64."""
+        X = self._vectors[self._positions]
+        return np.ascontiguousarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+
+    def sparse(self) -> SparseRows:
+        """The rows in compressed form in float64."""
+        X = sp.csr_matrix(self._vectors[self._positions])
+        return SparseRows(X.indptr, X.indices, X.data.astype(np.float64, copy=False))
+
+
+def centred(
+    X: Array, frame: Frame, scales: tuple[float, ...], dtype: np.dtype, norms_of: Callable[[Array], Array]
+) -> tuple[Array, Array]:
+    """Rows about the centre in units of the scales, and their norms.
+
+    Where a norm overflows float32, it is infinite and the row is of zeros: distances from it are then computed apart.
+    """
     # A sparse matrix that was made dense is not centred, nor are its columns looked at.
     columns = slice(None) if scales or frame.center is None else frame.varying
     divisors = scale_divisors(X, scales)
@@ -100,12 +143,13 @@ def centred(X: Array, frame: Frame, scales: tuple[float, ...], dtype: np.dtype) 
     def prepare(rows: slice) -> Callable[[], None]:
         def work() -> None:
             part = X[rows] if isinstance(columns, slice) else X[rows].take(columns, axis=1)
-            if divisors is None:
-                # The difference is still rounded from float64, but is written once.
-                np.subtract(part, middle, out=A[rows], casting="same_kind")
-            else:
-                A[rows] = (part - middle) / divisors
-            norms[rows] = squared_norms(A[rows], dtype)
+            with np.errstate(over="ignore"):
+                if divisors is None:
+                    # The difference is still rounded from float64, but is written once.
+                    np.subtract(part, middle, out=A[rows], casting="same_kind")
+                else:
+                    A[rows] = (part - middle) / divisors
+                norms[rows] = norms_of(A[rows])
 
         return work
 
@@ -114,6 +158,7 @@ def centred(X: Array, frame: Frame, scales: tuple[float, ...], dtype: np.dtype) 
         threads.run(tasks)
     else:
         tasks[0]()
+    A[np.isinf(norms)] = 0
     return A, norms
 
 

@@ -63,13 +63,14 @@ class Plan:
     def fill(self, rows: Index, columns: slice, out: Array) -> None:
         """Write one tile."""
         pairs = self.pairs(rows, columns, out.dtype)
-        self.kernel._fill(pairs, out)
+        # What overflows is seen in the values.
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.kernel._fill(pairs, out)
         pairs.release()
 
     def _fill_checked(self, rows: slice, columns: slice, out: Array) -> None:
         """Write one tile, and raise if it holds NaN or an infinity; in the cache the check costs little."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.fill(rows, columns, out)
+        self.fill(rows, columns, out)
         check_finite(out, self.kernel)
 
     def leading(self) -> Plan | None:

@@ -18,6 +18,7 @@ from mercer._errors import DataError
 from mercer._types import Array
 from mercer.kernels.inputs import Frame, Operand, Rows
 from mercer.kernels.operands import (
+    GivenRows,
     centred,
     held,
     largest_word_count,
@@ -34,8 +35,12 @@ from mercer.loops.angles import repair_angles
 
 # Up to so many columns, and from so many rows on, distances are finished a few at a time while these are in a cache.
 _FEW, _SEVERAL = 24, 16
-# Below this share of the squared norms, cancellation has eaten the digits of a squared distance.
-CANCELLED = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
+# Up to so many columns, differences take no longer than products.
+_FEWEST = 8
+# At this share of the squared norms, cancellation has taken two digits of a squared distance.
+_CANCELLED = 1e-2
+# The root of the smallest number: the multipliers above it and below its inverse leave room for squares.
+_LEAST = {np.dtype(dtype): float(np.sqrt(np.finfo(dtype).tiny)) for dtype in (np.float32, np.float64)}
 
 
 class Statistic(abc.ABC):
@@ -108,27 +113,98 @@ def _few_columns(A: Any, B: Any, out: Array) -> bool:
     return few and not same(A, B) and all(array.flags.c_contiguous for array in (A, B, out))
 
 
-def _distances(left: Operand, right: Operand, multiplier: float, out: Array) -> None:
-    """``multiplier`` times squared distances, from operands that begin with rows and their squared norms."""
-    (A, a, *_), (B, b, *_) = left, right
-    threshold, factor = out.dtype.type(CANCELLED[out.dtype]), out.dtype.type(multiplier)
-    lost = np.empty(len(out), np.int64)
-    one, other = distances.NormedRows(A, a), distances.NormedRows(B, b)
-    if _few_columns(A, B, out):
-        distances.squared_distances(one, other, factor, threshold, lost, out)
-    else:
-        products(A, B, out)
-        distances.finish_squared_distances(out, a, b, factor, threshold, lost)
-    # Sparse rows are not repaired: what cancellation leaves of the distance of equal rows is rounding.
-    if lost.any() and not sp.issparse(A):
-        distances.repair_squared_distances(out, one, other, factor, threshold, lost)
+class Distance(Statistic):
+    """A sum over columns of a function of differences.
+
+    Most entries are computed from rows about their centre, rounded to the precision of the tile. Where this would lose
+    more than two digits, because rows are near one another and far from the centre, an entry is computed from
+    differences of the rows as they were passed, and so are slopes. No row then takes digits from the distances of
+    others.
+
+    Operands begin with rounded rows, their norms and the rows that differences are taken of.
+    """
+
+    is_distance = True
+    measure: ClassVar[int]
+    """What is summed, in the terms of ``loops.distances``."""
+
+    @abc.abstractmethod
+    def first(self, left: Operand, right: Operand, factor: Any, lost: Array, out: Array) -> None:
+        """Fill a tile from the rounded rows; an entry of few digits is NaN, and counted in ``lost`` of its row."""
+
+    def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
+        factor, lost = out.dtype.type(multiplier), np.full(len(out), out.shape[1])
+        if _LEAST[out.dtype] < abs(factor) < 1 / _LEAST[out.dtype]:
+            self.first(left, right, factor, lost, out)
+        else:
+            # Distances near the unit of the kernel, or their squares, are beyond the numbers of this precision.
+            out.fill(np.nan)
+        if lost.any():
+            self.repair(left[2], right[2], multiplier, lost, out)
+
+    def repair(self, left: GivenRows, right: GivenRows, multiplier: float, lost: Array, out: Array) -> None:
+        """Compute the entries that are NaN from differences."""
+        weights = self.weights(left.width)
+        distances.repair_distances(out, left.dense(), right.dense(), weights, self.measure, multiplier, lost)
+
+    def weights(self, columns: int) -> Array:
+        """What the differences of each column are multiplied by."""
+        return np.ones(columns)
+
+    def diagonal(self, operand: Operand) -> Array:
+        return np.zeros_like(operand[1])
+
+
+def _by_differences(add: Any, left: Operand, right: Operand, out: Array) -> None:
+    out.fill(0)
+    add(left[0], np.ascontiguousarray(right[0].T), out)
+
+
+def _finish(left: Operand, right: Operand, factor: Any, threshold: float, lost: Array, out: Array) -> None:
+    distances.finish_differences(out, left[1], right[1], factor, out.dtype.type(threshold), lost)
+
+
+class ScaledDistance(Distance):
+    """A distance with a scale for each column; no scales means all are 1."""
+
+    scales: tuple[float, ...]
+
+    def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
+        A, norms = centred(held(side, frame), frame, self.scales, dtype, self.norms)
+        if dtype == np.float64 and not np.isfinite(norms).all():
+            raise DataError(
+                f"the distances overflow float64: row {int(np.argmin(np.isfinite(norms)))} is too far from the others "
+                "in units of the length scale; scale the columns (sklearn.preprocessing.StandardScaler)."
+            )
+        return A, norms, GivenRows.of(side)
+
+    @abc.abstractmethod
+    def norms(self, A: Array) -> Array:
+        """How large rounded rows are, to compare their distances with."""
+
+    def weights(self, columns: int) -> Array:
+        return 1 / np.asarray(self.scales) if self.scales else np.ones(columns)
+
+    def pull(self, left: Operand, right: Operand, weights: Array) -> Array:
+        if not self.scales:
+            return np.zeros(0)
+        sums, (A, B) = np.zeros(len(self.scales)), (side[2].dense() for side in (left, right))
+        self.add_slopes(A, np.ascontiguousarray(B.T), weights, sums)
+        return sums / np.asarray(self.scales)
+
+    @abc.abstractmethod
+    def add_slopes(self, A: Array, B: Array, weights: Array, sums: Array) -> None:
+        """Add to ``sums`` the weighted slopes by the logarithms of the scales."""
+
+    def pull_diagonal(self, operand: Operand, weights: Array) -> Array:
+        return np.zeros(len(self.scales))
 
 
 @dataclass(frozen=True)
-class SquaredDistance(Statistic):
-    """``sum_c ((x_c - z_c) / scale_c)^2``; no scales means all are 1."""
+class SquaredDistance(ScaledDistance):
+    """``sum_c ((x_c - z_c) / scale_c)^2``."""
 
-    is_distance = True
+    measure = distances.SQUARED
 
     scales: tuple[float, ...] = ()
 
@@ -136,24 +212,41 @@ class SquaredDistance(Statistic):
         frame.check_columns()
         if not self.scales and frame.layout == "bits":
             return words(side), np.zeros(side.n, dtype)
-        A = held(side, frame)
-        if sp.issparse(A):
-            A = scaled(A, self.scales).astype(dtype)
-            norms = squared_norms(A, dtype)
-        else:
-            A, norms = centred(A, frame, self.scales, dtype)
-        if not np.isfinite(norms).all():
-            raise DataError(
-                f"the squared distances overflow {dtype}: row {int(np.argmin(np.isfinite(norms)))} is too far from "
-                "the mean in units of the length scale; scale the columns (sklearn.preprocessing.StandardScaler)."
-            )
-        return A, norms
+        if frame.layout != "sparse":
+            return super().prepare(side, frame, dtype)
+        with np.errstate(over="ignore"):
+            A = scaled(held(side, frame), self.scales).astype(dtype)
+            return A, squared_norms(A, dtype), GivenRows.of(side)
+
+    def norms(self, A: Array) -> Array:
+        return squared_norms(A, A.dtype)
 
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
         if left[0].dtype == np.uint64:
             self.look_up(left, right, multiples(left, multiplier, out.dtype), out)
-            return
-        _distances(left, right, multiplier, out)
+        else:
+            super().fill(left, right, multiplier, out)
+
+    def first(self, left: Operand, right: Operand, factor: Any, lost: Array, out: Array) -> None:
+        (A, a, _), (B, b, _) = left, right
+        threshold = out.dtype.type(_CANCELLED)
+        if not sp.issparse(A) and A.shape[1] <= _FEWEST:
+            _by_differences(distances.add_squared_differences, left, right, out)
+            # Only the rounding of the rows counts, which is relative to their norms and not to the squares of these.
+            _finish(left, right, factor, _CANCELLED**2, lost, out)
+        elif _few_columns(A, B, out):
+            one, other = distances.NormedRows(A, a), distances.NormedRows(B, b)
+            distances.squared_distances(one, other, factor, threshold, lost, out)
+        else:
+            products(A, B, out)
+            distances.finish_squared_distances(out, a, b, factor, threshold, lost)
+
+    def repair(self, left: GivenRows, right: GivenRows, multiplier: float, lost: Array, out: Array) -> None:
+        if left.is_sparse and right.is_sparse:
+            weights = self.weights(left.width)
+            distances.repair_sparse_distances(out, left.sparse(), right.sparse(), weights, multiplier)
+        else:
+            super().repair(left, right, multiplier, lost, out)
 
     def largest_count(self, operand: Operand) -> int | None:
         return largest_word_count(operand)
@@ -161,60 +254,105 @@ class SquaredDistance(Statistic):
     def look_up(self, left: Operand, right: Operand, table: Array, out: Array) -> None:
         bits.differing_bits(left[0], np.ascontiguousarray(right[0].T), np.empty(len(right[0]), np.int64), table, out)
 
-    def diagonal(self, operand: Operand) -> Array:
-        return np.zeros_like(operand[1])
-
-    def pull(self, left: Operand, right: Operand, weights: Array) -> Array:
-        if not self.scales:
-            return np.zeros(0)
-        A, B = (side[0].toarray() if sp.issparse(side[0]) else side[0] for side in (left, right))
-        squares = weights.sum(axis=1) @ (A * A) + weights.sum(axis=0) @ (B * B)
-        mixed = np.einsum("ic,ic->c", A, weights @ B)
-        return -2.0 * (squares - 2.0 * mixed) / np.asarray(self.scales)
-
-    def pull_diagonal(self, operand: Operand, weights: Array) -> Array:
-        return np.zeros(len(self.scales))
+    def add_slopes(self, A: Array, B: Array, weights: Array, sums: Array) -> None:
+        distances.pull_squared_differences(A, B, self.weights(len(sums)), weights, sums)
+        sums *= -2
 
 
 @dataclass(frozen=True)
-class PeriodicDistance(Statistic):
+class ManhattanDistance(ScaledDistance):
+    """``sum_c |x_c - z_c| / scale_c``."""
+
+    measure = distances.MANHATTAN
+
+    scales: tuple[float, ...] = ()
+
+    def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
+        check_dense(self, side, frame)
+        return super().prepare(side, frame, dtype)
+
+    def norms(self, A: Array) -> Array:
+        return np.abs(A).sum(axis=1)
+
+    def first(self, left: Operand, right: Operand, factor: Any, lost: Array, out: Array) -> None:
+        _by_differences(distances.add_differences, left, right, out)
+        _finish(left, right, factor, _CANCELLED, lost, out)
+
+    def add_slopes(self, A: Array, B: Array, weights: Array, sums: Array) -> None:
+        distances.pull_differences(A, B, weights, sums)
+        sums /= -np.asarray(self.scales)
+
+
+def check_dense(statistic: Statistic, side: Rows, frame: Frame) -> None:
+    """Raise unless the sides agree in their columns, and this one is dense."""
+    frame.check_columns()
+    if sp.issparse(side.vectors):
+        raise DataError(
+            f"{type(statistic).__name__} is not computed by inner products, so it needs dense rows; pass X.toarray()."
+        )
+
+
+@dataclass(frozen=True)
+class PeriodicDistance(Distance):
     """``sum_c sin^2(pi (x_c - z_c) / period)``.
 
-    With every column wound around a circle, ``x -> (cos 2 pi x / period, sin 2 pi x / period)``, this is a quarter
-    of the squared distance there, so that it is a matrix product.
+    With every column wound around a circle, ``x -> (cos 2 pi x / period, sin 2 pi x / period) / 2``, this is the
+    squared distance there, so that it is a matrix product.
     """
 
-    is_distance = True
+    measure = distances.PERIODIC
 
     period: float = 1.0
 
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
-        frame.check_columns()
-        X = side.vectors
-        if sp.issparse(X):
-            raise DataError("Periodic needs dense rows; pass X.toarray().")
-        X = X - frame.center
-        angle = X * (2 * np.pi / self.period)
-        wound = np.concatenate([np.cos(angle), np.sin(angle)], axis=1).astype(dtype)
-        return wound, np.full(len(X), X.shape[1], dtype), X.astype(dtype)
+        check_dense(self, side, frame)
+        # The remainder is exact.
+        rest = np.fmod(side.vectors.astype(np.float64), self.period)
+        angle = rest * (2 * np.pi / self.period)
+        wound = np.concatenate([np.cos(angle), np.sin(angle)], axis=1) / 2
+        return wound.astype(dtype), squared_norms(wound, dtype), GivenRows(rest, np.arange(side.n)), GivenRows.of(side)
 
-    def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
-        _distances(left, right, 0.25 * multiplier, out)
+    def first(self, left: Operand, right: Operand, factor: Any, lost: Array, out: Array) -> None:
+        products(left[0], right[0], out)
+        distances.finish_squared_distances(out, left[1], right[1], factor, out.dtype.type(_CANCELLED), lost)
 
-    def diagonal(self, operand: Operand) -> Array:
-        return np.zeros_like(operand[1])
+    def weights(self, columns: int) -> Array:
+        return np.full(columns, np.pi / self.period)
 
     def pull(self, left: Operand, right: Operand, weights: Array) -> Array:
         """``d/dp sin^2(pi u / p) = -sin(2 pi u / p) pi u / p^2``, its sine expanded into products of the sides."""
-        (A, _, X), (B, _, Z) = left, right
-        d = X.shape[1]
-        (cos_x, sin_x), (cos_z, sin_z) = (A[:, :d], A[:, d:]), (B[:, :d], B[:, d:])
-        total = np.vdot(X * sin_x, weights @ cos_z) - np.vdot(X * cos_x, weights @ sin_z)
-        total += np.vdot(cos_x, weights @ (Z * sin_z)) - np.vdot(sin_x, weights @ (Z * cos_z))
+        (X, Z), (wound, other) = (side[3].dense() for side in (left, right)), (side[0] for side in (left, right))
+        total = distances.pull_periods(X, np.ascontiguousarray(Z.T), wound, np.ascontiguousarray(other.T), weights)
         return np.array([-np.pi / self.period**2 * total])
 
     def pull_diagonal(self, operand: Operand, weights: Array) -> Array:
         return np.zeros(1)
+
+
+def _refuse_negative(X: np.ndarray, what: str) -> None:
+    if X.min() < 0:
+        row, column = np.argwhere(X < 0)[0]
+        raise DataError(
+            f"{what} is defined for values of at least 0, but X has {X.min():g} (first in row {row}, column "
+            f"{column}); scale the columns to [0, 1] first (sklearn.preprocessing.MinMaxScaler)."
+        )
+
+
+@dataclass(frozen=True)
+class ChiSquaredDistance(Distance):
+    """``sum_c (x_c - z_c)^2 / (x_c + z_c)`` on values of at least 0."""
+
+    measure = distances.CHI_SQUARED
+
+    def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
+        check_dense(self, side, frame)
+        _refuse_negative(side.vectors, "ChiSquared")
+        A = side.vectors.astype(dtype)
+        return A, A.sum(axis=1), GivenRows.of(side)
+
+    def first(self, left: Operand, right: Operand, factor: Any, lost: Array, out: Array) -> None:
+        _by_differences(distances.add_chi_squared, left, right, out)
+        _finish(left, right, factor, _CANCELLED**2, lost, out)
 
 
 @dataclass(frozen=True)
@@ -234,7 +372,7 @@ class Angle(Statistic):
         np.clip(out, -1, 1, out=out)
         np.arccos(out, out=out)
         if sp.issparse(A):
-            # Sparse rows are not repaired, as distances are not.
+            # Sparse rows are not repaired.
             A = B = np.empty((0, 0), out.dtype)
         repair_angles(out, A, B, rows, columns)
         if multiplier != 1.0:
@@ -248,22 +386,12 @@ class ColumnWise(Statistic):
     """A sum or product over columns that has no matrix product in it; dense input only."""
 
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
-        frame.check_columns()
-        X = side.vectors
-        if sp.issparse(X):
-            raise DataError(
-                f"{type(self).__name__} is not an inner product or a distance, so it needs dense rows; "
-                "pass X.toarray()."
-            )
-        self.check(X)
-        return (np.ascontiguousarray(self.scaled(X), dtype=dtype),)
+        check_dense(self, side, frame)
+        self.check(side.vectors)
+        return (np.ascontiguousarray(side.vectors, dtype=dtype),)
 
     def check(self, X: np.ndarray) -> None:
         """Raise if the statistic is not defined on these rows."""
-
-    def scaled(self, X: np.ndarray) -> np.ndarray:
-        """The rows in the units of the statistic."""
-        return X
 
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
         self.loop(left[0], np.ascontiguousarray(right[0].T), out.dtype.type(multiplier), out)
@@ -274,53 +402,6 @@ class ColumnWise(Statistic):
 
     def diagonal(self, operand: Operand) -> Array:
         return np.zeros(len(operand[0]), operand[0].dtype)
-
-
-def _refuse_negative(X: np.ndarray, what: str) -> None:
-    if X.min() < 0:
-        row, column = np.argwhere(X < 0)[0]
-        raise DataError(
-            f"{what} is defined for values of at least 0, but X has {X.min():g} (first in row {row}, column "
-            f"{column}); scale the columns to [0, 1] first (sklearn.preprocessing.MinMaxScaler)."
-        )
-
-
-@dataclass(frozen=True)
-class ManhattanDistance(ColumnWise):
-    """``sum_c |x_c - z_c| / scale_c``."""
-
-    is_distance = True
-
-    scales: tuple[float, ...] = ()
-
-    def scaled(self, X: np.ndarray) -> np.ndarray:
-        return scaled(X, self.scales)
-
-    def loop(self, A: Array, B: Array, multiplier: Any, out: Array) -> None:
-        distances.manhattan(A, B, multiplier, out)
-
-    def pull(self, left: Operand, right: Operand, weights: Array) -> Array:
-        if not self.scales:
-            return np.zeros(0)
-        sums = np.zeros(len(self.scales))
-        distances.pull_manhattan(left[0], np.ascontiguousarray(right[0].T), weights, sums)
-        return -sums / np.asarray(self.scales)
-
-    def pull_diagonal(self, operand: Operand, weights: Array) -> Array:
-        return np.zeros(len(self.scales))
-
-
-@dataclass(frozen=True)
-class ChiSquaredDistance(ColumnWise):
-    """``sum_c (x_c - z_c)^2 / (x_c + z_c)`` on values of at least 0."""
-
-    is_distance = True
-
-    def check(self, X: np.ndarray) -> None:
-        _refuse_negative(X, "ChiSquared")
-
-    def loop(self, A: Array, B: Array, multiplier: Any, out: Array) -> None:
-        distances.chi_squared(A, B, multiplier, out)
 
 
 @dataclass(frozen=True)

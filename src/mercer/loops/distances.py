@@ -4,6 +4,7 @@ Every function takes the rows of the left side ``A (r, d)`` and, where it loops 
 transposed ``B (d, c)``, so that the innermost loop runs over contiguous pairs and vectorises.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,8 @@ import numpy as np
 from mercer._types import Array
 from mercer.loops._jit import jit, prefer_wide_vectors
 
+# Of which function of the differences a distance is the sum.
+SQUARED, MANHATTAN, PERIODIC, CHI_SQUARED = range(4)
 # Entries of a row that are looked through at once.
 _CHUNK = 64
 # Products that are finished at once. OpenBLAS has faster ones for up to a million multiplications on processors with
@@ -28,14 +31,14 @@ class NormedRows(NamedTuple):
 
 @jit
 def finish_squared_distances(tile, a, b, multiplier, threshold, lost):
-    """Turn inner products into ``multiplier * max(a_i + b_j - 2 tile_ij, 0)``; ``lost_i`` counts what rounding spoilt.
+    """Turn inner products into ``multiplier * (a_i + b_j - 2 tile_ij)``; ``lost_i`` counts what rounding spoilt.
 
-    An entry is spoilt where the distance is less than ``threshold`` of the squared norms: cancellation has then
-    eaten its digits. The caller repairs those rows.
+    An entry is spoilt, and becomes NaN, unless the distance is more than ``threshold`` of the squared norms:
+    cancellation has then taken its digits, or the norms are infinite. The caller computes it again.
     """
     prefer_wide_vectors()
     zero, one = tile.dtype.type(0), tile.dtype.type(1)
-    two = tile.dtype.type(2)
+    two, nothing = tile.dtype.type(2), tile.dtype.type(np.nan)
     for i in range(tile.shape[0]):
         ai = a[i]
         row = tile[i]
@@ -44,9 +47,28 @@ def finish_squared_distances(tile, a, b, multiplier, threshold, lost):
         for j in range(row.shape[0]):
             size = ai + b[j]
             distance = size - two * row[j]
-            count += one if distance <= threshold * size else zero
-            row[j] = multiplier * max(distance, zero)
+            # With these two apart from the comparisons, the loop is vector code.
+            value = multiplier * distance
+            limit = threshold * size
+            row[j] = value if distance > limit else nothing
+            count += zero if distance > limit else one
         lost[i] = np.int64(count)
+
+
+@jit
+def _finish_row(row, size, sizes, multiplier, threshold, out):
+    """The same from a row to another array: in place, this loop would not be vector code."""
+    zero, one = row.dtype.type(0), row.dtype.type(1)
+    two, nothing = row.dtype.type(2), row.dtype.type(np.nan)
+    count = zero
+    for j in range(row.shape[0]):
+        both = size + sizes[j]
+        distance = both - two * row[j]
+        value = multiplier * distance
+        limit = threshold * both
+        out[j] = value if distance > limit else nothing
+        count += zero if distance > limit else one
+    return np.int64(count)
 
 
 @jit
@@ -58,8 +80,6 @@ def squared_distances(left, right, multiplier, threshold, lost, out):
     """
     prefer_wide_vectors()
     (A, a), (B, b) = left, right
-    zero, one = out.dtype.type(0), out.dtype.type(1)
-    two = out.dtype.type(2)
     n, m = out.shape
     room = np.empty(_ROWS * _COLUMNS, out.dtype)
     lost[:] = 0
@@ -71,15 +91,46 @@ def squared_distances(left, right, multiplier, threshold, lost, out):
             products = room[: (stop - start) * (last - first)].reshape(stop - start, last - first)
             np.dot(A[start:stop], turned, products)
             for i in range(start, stop):
-                ai = a[i]
                 row, part = products[i - start], out[i][first:last]
-                count = zero
-                for j in range(row.shape[0]):
-                    size = ai + squares[j]
-                    distance = size - two * row[j]
-                    count += one if distance <= threshold * size else zero
-                    part[j] = multiplier * max(distance, zero)
-                lost[i] += np.int64(count)
+                lost[i] += _finish_row(row, a[i], squares, multiplier, threshold, part)
+
+
+@jit
+def add_squared_differences(A, B, out):
+    """``out_ij += sum_c (A_ic - B_cj)^2``, by four columns, for which the row of ``out`` is read once."""
+    prefer_wide_vectors()
+    d = A.shape[1]
+    for i in range(A.shape[0]):
+        row = out[i]
+        for c in range(0, d - 3, 4):
+            x0, x1, x2, x3 = A[i, c], A[i, c + 1], A[i, c + 2], A[i, c + 3]
+            b0, b1, b2, b3 = B[c], B[c + 1], B[c + 2], B[c + 3]
+            for j in range(row.shape[0]):
+                u0, u1, u2, u3 = x0 - b0[j], x1 - b1[j], x2 - b2[j], x3 - b3[j]
+                row[j] += (u0 * u0 + u1 * u1) + (u2 * u2 + u3 * u3)
+        for c in range(d // 4 * 4, d):
+            x, other = A[i, c], B[c]
+            for j in range(row.shape[0]):
+                u = x - other[j]
+                row[j] += u * u
+
+
+@jit
+def finish_differences(tile, a, b, multiplier, threshold, lost):
+    """:func:`finish_squared_distances` of a tile that holds the distances, of rows that were rounded."""
+    prefer_wide_vectors()
+    zero, one, nothing = tile.dtype.type(0), tile.dtype.type(1), tile.dtype.type(np.nan)
+    for i in range(tile.shape[0]):
+        ai = a[i]
+        row = tile[i]
+        count = zero
+        for j in range(row.shape[0]):
+            distance = row[j]
+            value = multiplier * distance
+            limit = threshold * (ai + b[j])
+            row[j] = value if distance > limit else nothing
+            count += zero if distance > limit else one
+        lost[i] = np.int64(count)
 
 
 @jit
@@ -102,10 +153,11 @@ def finish_leading_distances(tile, a, b, rest_a, rest_b, multiplier, threshold):
 
 
 @jit
-def repair_squared_distances(tile, left, right, multiplier, threshold, lost):
-    """Compute again, by differences, the entries that cancellation has spoilt."""
-    (A, a), (B, b) = left, right
-    limit = abs(multiplier) * threshold
+def repair_distances(tile, A, B, weights, measure, multiplier, lost):
+    """Compute the entries that are NaN from differences of rows: ``multiplier * sum_c d(weights_c (A_ic - B_jc))``.
+
+    ``d(u)`` is ``u^2``, ``|u|``, ``sin^2 u`` or, for weights of 1, ``u^2 / (A_ic + B_jc)``, as ``measure`` says.
+    """
     for i in range(tile.shape[0]):
         left = lost[i]
         row = tile[i]
@@ -113,40 +165,91 @@ def repair_squared_distances(tile, left, right, multiplier, threshold, lost):
             if left <= 0:
                 break
             # Most chunks have none, which a loop without branches tells at once.
-            part, size = row[start : start + _CHUNK], b[start : start + _CHUNK]
+            part = row[start : start + _CHUNK]
             count = 0
             for j in range(part.shape[0]):
-                count += abs(part[j]) <= limit * (a[i] + size[j])
+                count += part[j] != part[j]
             if count == 0:
                 continue
             left -= count
             for j in range(part.shape[0]):
-                if abs(part[j]) <= limit * (a[i] + size[j]):
-                    total = tile.dtype.type(0)
-                    for c in range(A.shape[1]):
-                        difference = A[i, c] - B[start + j, c]
-                        total += difference * difference
-                    part[j] = multiplier * total
+                if part[j] != part[j]:
+                    part[j] = multiplier * _distance(A[i], B[start + j], weights, measure)
 
 
 @jit
-def manhattan(A, B, multiplier, out):
-    """``multiplier * sum_c |A_ic - B_cj|``."""
+def _distance(x, z, weights, measure):
+    total = 0.0
+    for c in range(x.shape[0]):
+        u = (x[c] - z[c]) * weights[c]
+        if measure == SQUARED:
+            total += u * u
+        elif measure == MANHATTAN:
+            total += abs(u)
+        elif measure == PERIODIC:
+            total += math.sin(u) ** 2
+        else:
+            size = x[c] + z[c]
+            total += u * u / (size if size > 0 else 1.0)
+    return total
+
+
+@jit
+def repair_sparse_distances(tile, left, right, weights, multiplier):
+    """The same for CSR rows whose columns are in order."""
+    for i in range(tile.shape[0]):
+        for j in range(tile.shape[1]):
+            if tile[i, j] == tile[i, j]:
+                continue
+            p, p_end = left.starts[i], left.starts[i + 1]
+            q, q_end = right.starts[j], right.starts[j + 1]
+            total = 0.0
+            while p < p_end or q < q_end:
+                column = right.columns[q] if q < q_end else left.columns[p]
+                if p < p_end:
+                    column = min(column, left.columns[p])
+                difference = 0.0
+                if p < p_end and left.columns[p] == column:
+                    difference += left.values[p]
+                    p += 1
+                if q < q_end and right.columns[q] == column:
+                    difference -= right.values[q]
+                    q += 1
+                difference *= weights[column]
+                total += difference * difference
+            tile[i, j] = multiplier * total
+
+
+@jit
+def pull_squared_differences(A, B, weights, W, out):
+    """``out_c += sum_ij W_ij (weights_c (A_ic - B_cj))^2``."""
+    prefer_wide_vectors()
+    for i in range(A.shape[0]):
+        row = W[i]
+        for c in range(A.shape[1]):
+            x, weight, other = A[i, c], weights[c], B[c]
+            total = 0.0
+            for j in range(row.shape[0]):
+                u = (x - other[j]) * weight
+                total += row[j] * u * u
+            out[c] += total
+
+
+@jit
+def add_differences(A, B, out):
+    """``out_ij += sum_c |A_ic - B_cj|``."""
     prefer_wide_vectors()
     for i in range(A.shape[0]):
         row = out[i]
-        row[:] = 0
         for c in range(A.shape[1]):
             x = A[i, c]
             other = B[c]
             for j in range(row.shape[0]):
                 row[j] += abs(x - other[j])
-        for j in range(row.shape[0]):
-            row[j] *= multiplier
 
 
 @jit
-def pull_manhattan(A, B, W, out):
+def pull_differences(A, B, W, out):
     """``out_c += sum_ij W_ij |A_ic - B_cj|``."""
     prefer_wide_vectors()
     for i in range(A.shape[0]):
@@ -160,13 +263,30 @@ def pull_manhattan(A, B, W, out):
 
 
 @jit
-def chi_squared(A, B, multiplier, out):
-    """``multiplier * sum_c (A_ic - B_cj)^2 / (A_ic + B_cj)``, a term 0/0 counting 0."""
+def pull_periods(A, B, wound_a, wound_b, W):
+    """``sum_ijc W_ij (A_ic - B_cj) sin(2 a_ic - 2 b_cj)`` from rows of ``(cos 2a, sin 2a) / 2``."""
+    prefer_wide_vectors()
+    d = A.shape[1]
+    total = 0.0
+    for i in range(A.shape[0]):
+        row = W[i]
+        for c in range(d):
+            x, cosine, sine = A[i, c], wound_a[i, c], wound_a[i, d + c]
+            other, cosines, sines = B[c], wound_b[c], wound_b[d + c]
+            part = 0.0
+            for j in range(row.shape[0]):
+                part += row[j] * (x - other[j]) * (sine * cosines[j] - cosine * sines[j])
+            total += part
+    return 4.0 * total
+
+
+@jit
+def add_chi_squared(A, B, out):
+    """``out_ij += sum_c (A_ic - B_cj)^2 / (A_ic + B_cj)``, a term 0/0 counting 0."""
     zero = out.dtype.type(0)
     one = out.dtype.type(1)
     for i in range(A.shape[0]):
         row = out[i]
-        row[:] = 0
         for c in range(A.shape[1]):
             x = A[i, c]
             other = B[c]
@@ -174,8 +294,6 @@ def chi_squared(A, B, multiplier, out):
                 total = x + other[j]
                 difference = x - other[j]
                 row[j] += difference * difference / (total if total > zero else one)
-        for j in range(row.shape[0]):
-            row[j] *= multiplier
 
 
 @jit

@@ -9,13 +9,17 @@ import numpy as np
 
 from mercer._errors import DataError
 from mercer._types import Array
-from mercer.kernels.inputs import Operand
+from mercer.engine import tiles
+from mercer.kernels.inputs import Frame, Operand, Rows
 from mercer.kernels.leaf import StatisticKernel
+from mercer.kernels.operands import GivenRows
 from mercer.kernels.pairs import Pairs, scratch
 from mercer.kernels.parameters import number
-from mercer.kernels.statistics import ColumnWise, Statistic
+from mercer.kernels.statistics import ColumnWise, Statistic, check_dense
 from mercer.loops import hats
 
+# Differences of rows that span so many widths have lost two of the digits of float32.
+_FAR = 100
 Numbers = float | tuple[float, ...]
 
 
@@ -26,36 +30,50 @@ class HatProduct(ColumnWise):
     weight: Numbers
     width: Numbers
 
-    def scaled(self, X: np.ndarray) -> np.ndarray:
+    def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
+        check_dense(self, side, frame)
         for name in ("weight", "width"):
             numbers = getattr(self, name)
-            if isinstance(numbers, tuple) and len(numbers) != X.shape[1]:
+            if isinstance(numbers, tuple) and len(numbers) != side.vectors.shape[1]:
                 raise DataError(
-                    f"Anova has {len(numbers)} numbers in {name}, but X has {X.shape[1]} columns; pass one number, or "
-                    "one per column, or choose columns with kernel.on([...])."
+                    f"Anova has {len(numbers)} numbers in {name}, but X has {side.vectors.shape[1]} columns; pass one "
+                    "number, or one per column, or choose columns with kernel.on([...])."
                 )
-        return np.asarray(X / np.asarray(self.width))
+        return ((side.vectors - frame.center).astype(dtype), GivenRows.of(side))
+
+    def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
+        reach = sum((np.abs(side[0]) / np.asarray(self.width)).max() for side in (left, right))
+        if out.dtype == np.float64 or reach > _FAR:
+            left, right = ((side[1].dense(),) for side in (left, right))
+        if left[0].dtype == out.dtype:
+            self.loop(left[0], np.ascontiguousarray(right[0].T), out.dtype.type(multiplier), out)
+            return
+        with tiles.scratch(out.shape, np.dtype(np.float64)) as values:
+            self.loop(left[0], np.ascontiguousarray(right[0].T), multiplier, values)
+            out[...] = values
 
     def loop(self, A: Array, B: Array, multiplier: Any, out: Array) -> None:
-        hats.products(A, B, self._weights(A), multiplier, out)
+        hats.products(A, B, 1 / self._per_column(self.width, A), self._per_column(self.weight, A), multiplier, out)
 
     def diagonal(self, operand: Operand) -> Array:
-        return np.full(len(operand[0]), np.prod(1.0 + self._weights(operand[0])), operand[0].dtype)
+        A = operand[0]
+        return np.full(len(A), np.prod(1.0 + self._per_column(self.weight, A)), A.dtype)
 
     def pull(self, left: Operand, right: Operand, weights: Array) -> Array:
         """Slopes by the weights, and after them by the widths, of the sum of ``weights`` times logarithms."""
-        A = left[0]
+        A, B = left[1].dense(), right[1].dense()
         by_weight, by_width = np.zeros(A.shape[1]), np.zeros(A.shape[1])
-        own = self._weights(A).astype(weights.dtype, copy=False)
-        hats.pull(A, np.ascontiguousarray(right[0].T), own, weights, by_weight, by_width)
-        return np.concatenate([by_weight, by_width / np.asarray(self.width)])
+        rates, own = 1 / self._per_column(self.width, A), self._per_column(self.weight, A)
+        hats.pull(A, np.ascontiguousarray(B.T), rates, own, weights, by_weight, by_width)
+        return np.concatenate([by_weight, by_width * rates])
 
     def pull_diagonal(self, operand: Operand, weights: Array) -> Array:
-        own = self._weights(operand[0])
+        own = self._per_column(self.weight, operand[0])
         return np.concatenate([weights.sum() / (1.0 + own), np.zeros(len(own))])
 
-    def _weights(self, rows: Array) -> Array:
-        return np.ascontiguousarray(np.broadcast_to(np.asarray(self.weight, rows.dtype), rows.shape[1]))
+    @staticmethod
+    def _per_column(numbers: Numbers, rows: Array) -> Array:
+        return np.ascontiguousarray(np.broadcast_to(np.asarray(numbers, rows.dtype), rows.shape[1]))
 
 
 @dataclass(frozen=True, repr=False)
