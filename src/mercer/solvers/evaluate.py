@@ -99,17 +99,17 @@ def _best_box_offset(problem: BoxQP, F: Vector) -> float:
 def of_system(system: LinearSystem, coefficients: Vector) -> Certificate:
     """Evaluate kernel ridge regression at coefficients (n, t).
 
-    With the residual r of the symmetric system the gap is ``|r|^2``, and w is at most ``|r| / (2 sqrt(mu))`` from the
-    best one: no eigenvalue of ``A (A + mu I)^-2`` is above ``1 / (4 mu)``.
+    With the residual r of the symmetric system the gap is ``|r|^2`` and rounding. By r alone w is at most
+    ``|r| / (2 sqrt(mu))`` from the best one: no eigenvalue of ``A (A + mu I)^-2`` is above ``1 / (4 mu)``.
 
     Examples
     --------
     >>> from mercer.gram import PrecomputedGram
     >>> system = LinearSystem(PrecomputedGram(np.eye(2)), [[1.0], [2.0]], [1.0])
-    >>> of_system(system, np.array([[0.5], [1.0]])).gap
+    >>> round(of_system(system, np.array([[0.5], [1.0]])).gap, 12)
     0.0
     >>> certificate = of_system(system, np.array([[0.5], [0.0]]))
-    >>> certificate.gap, round(certificate.violations["residual"], 6), certificate.violations["distance"]
+    >>> round(certificate.gap, 12), round(certificate.violations["residual"], 6), certificate.violations["distance"]
     (4.0, 0.894427, 1.0)
     """
     A, shifts = system.scaled(), np.asarray(system.shifts)

@@ -116,7 +116,7 @@ def test_solutions_are_those_of_the_cholesky_solver() -> None:
         # What rounding leaves of a residual is much the same for any backward stable factor.
         assert ours.kkt_violation < max(1e-14, 4 * theirs.kkt_violation)
         assert ours.status is Status.direct and solution.state.method == BAND
-        assert ours.primal == pytest.approx(theirs.primal, rel=1e-9) and 0 <= ours.gap < 1e-12 * ours.primal
+        assert ours.primal == pytest.approx(theirs.primal, rel=1e-9) and 0 <= ours.gap < 1e-9 * ours.primal
         assert ours.peak_bytes == 20 * 25**2
 
 
@@ -284,7 +284,7 @@ def test_float32_chooses_what_float64_does(monkeypatch: pytest.MonkeyPatch, crit
         ours, theirs = (c.of(criterion)[np.searchsorted(c.alphas, neighbours), j] for c in (curves, exact))
         off = 600 * 5e-5 if criterion == "evidence" else 5e-5 * theirs
         assert (np.abs(ours - theirs) <= off).all()
-    assert solution.certificate.kkt_violation <= 1e-11 and 0 <= solution.certificate.gap < 1e-20 * 600
+    assert solution.certificate.kkt_violation <= 1e-11 and 0 <= solution.certificate.relative_gap < 1e-10
 
 
 def test_float32_gives_way_where_it_could_change_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import logsumexp
+from scipy.special import logsumexp, xlogy
+from sklearn.exceptions import ConvergenceWarning
 
-from mercer import SVC, SVR, config
+from mercer import SVC, SVR, KernelLogisticRegression, KernelMachine, config
 from mercer.gram import Gram
 from mercer.kernels import RBF
-from mercer.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Quantile, SquaredHinge
+from mercer.losses import EpsilonInsensitive, Hinge, Huber, Logistic, OwnLoss, Quantile, SquaredHinge
 from mercer.solvers.restricted.criteria import Envelope, Smooth, SoftmaxCriterion
 from mercer.solvers.restricted.newton import RestrictedNewton, RestrictedRisk
 from mercer.solvers.restricted.passes import StoredRows
@@ -194,3 +197,93 @@ def test_where_no_row_has_a_curvature_the_offset_stays_within_reach():
     problem = RestrictedRisk(StoredRows(rows.gram, y, np.ones(50)), white, Envelope(Hinge(), 1e-3), 1.0)
     solution = RestrictedNewton(1e-4).solve(problem)
     assert solution.status is Status.converged and abs(solution.value[-1, 0]) < 10
+
+
+def least_log_loss(x, labels, C):
+    """The least objective of functions over one landmark of a linear kernel, whose offsets take up the mean of x."""
+    y, centred = np.eye(labels.max() + 1)[labels], x - x.mean()
+    k = y.shape[1]
+
+    def objective(g):
+        F = centred * g[:k] + g[k:]
+        slopes = C * (np.exp(F - logsumexp(F, axis=1, keepdims=True)) - y)
+        value = C * (logsumexp(F, axis=1) - (y * F).sum(axis=1)).sum() + 0.5 * (g[:k] ** 2).sum()
+        return value, np.concatenate([(centred * slopes).sum(axis=0) + g[:k], slopes.sum(axis=0)])
+
+    return minimize(objective, np.zeros(2 * k), jac=True, method="BFGS", options={"gtol": 1e-4}).fun
+
+
+@pytest.mark.parametrize(
+    "labels, tol", [([0, 1] + [2] * 18, 0.1), ([0, 1] + [2] * 18, 1e-3), ([0, 1, 1, 2, 3] + [4] * 15, 0.1)]
+)
+def test_no_dual_value_is_above_the_optimum_where_classes_are_rare(labels, tol):
+    labels = np.array(labels)
+    for seed in (1, 3):
+        x = 100.0 + np.random.default_rng(seed).normal(size=(20, 1))
+        options = {"approximation": "nystroem", "landmarks": x[:1], "max_iter": 100}
+        model = KernelLogisticRegression(C=100.0, kernel="linear", tol=tol, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            certificate = model.fit(x, labels).certificate_
+        best = least_log_loss(x, labels, 100.0)
+        assert certificate.dual <= best * (1 + 1e-9) and certificate.primal >= best * (1 - 1e-6)
+        assert certificate.status is not Status.converged or certificate.primal <= best * (1 + tol)
+
+
+class Lowered:
+    """Squares of residuals, less a constant: the least value of each row is below 0."""
+
+    def __init__(self, by):
+        self.by = by
+
+    def value(self, y, f):
+        return (f - y) ** 2 - self.by
+
+    def gradient(self, y, f):
+        return 2.0 * (f - y)
+
+    def curvature(self, y, f):
+        return np.full_like(f, 2.0)
+
+
+@pytest.mark.parametrize("landmarks", [20, 60])
+def test_a_loss_below_zero_has_the_solution_of_the_same_loss_above(landmarks):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = np.sin(X[:, 0]) + 3.0
+    options = {
+        "alpha": 0.1,
+        "kernel": "rbf",
+        "fit_intercept": True,
+        "approximation": "nystroem",
+        "landmarks": X[:landmarks],
+    }
+    above, below = (KernelMachine(Lowered(by), **options).fit(X, y) for by in (0.0, 5.0))
+    np.testing.assert_allclose(below.predict(X), above.predict(X), atol=1e-2)
+    certificate = below.certificate_
+    assert certificate.status is Status.converged
+    assert certificate.primal == pytest.approx(above.certificate_.primal - 300.0, rel=1e-4)
+    assert -1e-9 <= certificate.gap <= 1e-2
+
+
+@pytest.mark.parametrize("criterion, k", [(SoftmaxCriterion(), 4), (Smooth(OwnLoss(Lowered(5.0))), 1)])
+def test_balanced_multipliers_are_feasible_and_their_conjugates_are_bounded(criterion, k):
+    rng = np.random.default_rng(1)
+    n = 50
+    labels = np.minimum(rng.integers(0, 3 * k, n), k - 1)
+    y = np.eye(k)[labels] if k > 1 else rng.normal(size=(n, 1))
+    weights = rng.uniform(0.5, 2.0, n)
+    slopes = criterion.slopes(y, 2.0 * rng.normal(size=(n, k)))
+    parts, terms = criterion.parts(y, slopes)
+    np.testing.assert_allclose(parts.sum(axis=1), slopes.slopes)
+    balanced = criterion.balanced(np.einsum("s,spk->pk", weights, parts), np.einsum("s,stk->tk", weights, terms))
+    u = np.einsum("spk,pkj->sj", parts, balanced.mixing)
+    assert np.abs(weights @ u).max() < 1e-12 * np.abs(weights @ np.abs(u)).max()
+    if k > 1:
+        p = u + y
+        assert p.min() >= 0.0
+        np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-14)
+        conjugate = weights @ xlogy(p, p).sum(axis=1)
+    else:
+        conjugate = weights @ (u * y + u**2 / 4 + 5.0).sum(axis=1)
+    assert conjugate <= balanced.conjugate + 1e-9 * abs(conjugate)

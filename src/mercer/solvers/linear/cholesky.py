@@ -38,6 +38,8 @@ _COLUMNS_PER_ROW = 1 / 96
 # Steps after a float64 factor: one or two reach the residual that rounding allows.
 _POLISH = 4
 _ILL_CONDITIONED = 1e-6
+# A gap of more than this share of the objective is not that of a direct solution.
+_LARGE_GAP = 1e-2
 
 LOW_RANK = "low rank"
 SINGLE, DOUBLE = "float32 Cholesky, refined", "float64 Cholesky"
@@ -131,14 +133,16 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
     state = _state(unit, progress)
     progress.z, progress.residual = np.ldexp(progress.z, powers), np.ldexp(progress.residual, powers)
     violation = float(progress.violation.max(initial=0.0))
-    if violation > _ILL_CONDITIONED:
+    is_least = LEAST_SQUARES in progress.methods
+    primal, dual = system.objectives(progress.z, progress.residual, least_squares=is_least)
+    if violation > _ILL_CONDITIONED or (system.convex and not is_least and primal - dual > _LARGE_GAP * primal):
         warnings.warn(
             f"the kernel matrix is so ill-conditioned that the linear system is solved only to a relative residual "
-            f"of {violation:.1e}. Raise alpha, or scale the columns of X.",
+            f"of {violation:.1e}, and the objective to {primal - dual:.1e} of {primal:.6g}. Raise alpha, or scale the "
+            "columns of X.",
             MercerWarning,
             stacklevel=2,
         )
-    primal, dual = system.objectives(progress.z, progress.residual, least_squares=LEAST_SQUARES in progress.methods)
     status = _status(system, state)
     certificate = Certificate(
         primal,

@@ -31,14 +31,24 @@ class Slopes(NamedTuple):
     conjugates: Matrix
 
 
+class Balanced(NamedTuple):
+    """Multipliers with the sum 0 for each output, as sums over the rows of those before.
+
+    ``mixing`` (2, k, k): the new multipliers of a row are ``parts[0] @ mixing[0] + parts[1] @ mixing[1]``.
+    ``conjugate`` is at least the sum of the conjugates of the loss at these.
+    """
+
+    mixing: Matrix
+    conjugate: float
+
+
 class Criterion(Protocol):
     """A convex loss of the k predictions of a row.
 
-    If it ``shrinks``, it is a sum of losses of one prediction each, which are 0 somewhere and never less.
+    ``terms`` is how many sums over the rows it needs for each prediction to bound the conjugates of other multipliers.
     """
 
-    @property
-    def shrinks(self) -> bool: ...
+    terms: ClassVar[int]
 
     def slopes(self, y: Matrix, F: Matrix) -> Slopes:
         """What a step needs."""
@@ -51,6 +61,30 @@ class Criterion(Protocol):
 
     def closer(self) -> Criterion | None:
         """The next one, closer to the loss, or None if this is the loss itself."""
+
+    def parts(self, y: Matrix, at: Slopes) -> tuple[Matrix, Matrix]:
+        """Two parts of the slopes, (s, 2, k), and the terms (s, c, k), whose weighted sums ``balanced`` takes."""
+
+    def balanced(self, sums: Matrix, terms: Matrix) -> Balanced:
+        """Feasible multipliers of a problem with offsets, from the sums of the parts (2, k) and of the terms (c, k)."""
+
+
+def _by_sign(loss: Loss, y: Matrix, at: Slopes) -> tuple[Matrix, Matrix]:
+    """The slopes above and below 0, and for each side the conjugates at the slopes and at 0."""
+    above = at.slopes > 0
+    rest = loss.conjugate(y, np.zeros_like(y))
+    parts = [np.where(side, at.slopes, 0.0) for side in (above, ~above)]
+    terms = [np.where(side, part, 0.0) for part in (at.conjugates, rest) for side in (above, ~above)]
+    return np.stack(parts, axis=1), np.stack(terms, axis=1)
+
+
+def _shrunk(sums: Matrix, terms: Matrix) -> Balanced:
+    r"""Shrink the multipliers of the larger side: :math:`\ell^*(s u) \le s \ell^*(u) + (1 - s) \ell^*(0)`."""
+    least = np.min(np.abs(sums), axis=0)
+    shares = np.divide(least, np.abs(sums), out=np.ones_like(sums), where=np.abs(sums) > least)
+    # A loss without a least value has an infinite conjugate at 0.
+    rest = np.multiply(1.0 - shares, terms[2:], out=np.zeros_like(shares), where=shares < 1.0)
+    return Balanced(np.stack([np.diag(side) for side in shares]), float((shares * terms[:2] + rest).sum()))
 
 
 @dataclass(frozen=True)
@@ -66,7 +100,7 @@ class Smooth:
     """
 
     loss: Loss
-    shrinks: ClassVar[bool] = True
+    terms: ClassVar[int] = 4
 
     def slopes(self, y: Matrix, F: Matrix) -> Slopes:
         values, slopes = self.loss.value(y, F), self.loss.gradient(y, F)
@@ -82,6 +116,12 @@ class Smooth:
 
     def closer(self) -> None:
         return None
+
+    def parts(self, y: Matrix, at: Slopes) -> tuple[Matrix, Matrix]:
+        return _by_sign(self.loss, y, at)
+
+    def balanced(self, sums: Matrix, terms: Matrix) -> Balanced:
+        return _shrunk(sums, terms)
 
 
 @dataclass(frozen=True)
@@ -111,7 +151,7 @@ class Envelope:
 
     loss: Loss
     width: float
-    shrinks: ClassVar[bool] = True
+    terms: ClassVar[int] = 4
 
     def slopes(self, y: Matrix, F: Matrix) -> Slopes:
         target, u, p = self._nearest(y, F)
@@ -160,19 +200,30 @@ class Envelope:
             return Smooth(self.loss)
         return Envelope(self.loss, self.width / _CLOSER)
 
+    def parts(self, y: Matrix, at: Slopes) -> tuple[Matrix, Matrix]:
+        return _by_sign(self.loss, y[:, :1], at)
+
+    def balanced(self, sums: Matrix, terms: Matrix) -> Balanced:
+        return _shrunk(sums, terms)
+
 
 @dataclass(frozen=True)
 class SoftmaxCriterion:
-    """The log loss of several classes, from indicators (s, k) of the classes."""
+    r"""The log loss of several classes, from indicators (s, k) of the classes.
+
+    Its multipliers are :math:`p - y` with probabilities p, so that feasible ones predict each class as often as it is
+    there. Where a class is predicted too often, a share of its probability is given to those that are not. With the
+    conjugate :math:`\sum_c p_c \log p_c`, whose derivatives are at most 1 by what is added, that costs at most what is
+    given away and what the class itself loses.
+    """
 
     loss: Softmax = field(default_factory=Softmax)
-    shrinks: ClassVar[bool] = False
+    terms: ClassVar[int] = 1
 
     def slopes(self, y: Matrix, F: Matrix) -> Slopes:
-        values, slopes = self.loss.value(y, F), self.loss.gradient(y, F)
-        p = slopes + y
+        values, p = self.loss.value(y, F), softmax(F, axis=1)
         # The conjugate is the negative entropy of the probabilities.
-        return Slopes(values, values, slopes, xlogy(p, p))
+        return Slopes(values, values, p - y, xlogy(p, p))
 
     def curved(self, y: Matrix, F: Matrix, D: Matrix) -> Matrix:
         p = softmax(F, axis=1)
@@ -184,3 +235,15 @@ class SoftmaxCriterion:
 
     def closer(self) -> None:
         return None
+
+    def parts(self, y: Matrix, at: Slopes) -> tuple[Matrix, Matrix]:
+        return np.stack([at.slopes + y, -y], axis=1), at.conjugates[:, None]
+
+    def balanced(self, sums: Matrix, terms: Matrix) -> Balanced:
+        predicted, excess = sums[0], sums.sum(axis=0)
+        given, taken = np.maximum(excess, 0.0), np.maximum(-excess, 0.0)
+        shares = np.divide(given, predicted, out=np.zeros_like(given), where=given > 0)
+        kept = 1.0 - shares
+        mixing = np.diag(kept) + np.outer(shares, taken / (taken.sum() or 1.0))
+        conjugate = kept @ terms[0] + predicted @ xlogy(kept, kept) + given.sum()
+        return Balanced(np.stack([mixing, np.eye(len(excess))]), float(conjugate))

@@ -113,12 +113,9 @@ class _Point:
 
     @classmethod
     def at(
-        cls, problem: RestrictedRisk, gamma: Matrix, passes: int, reach: float, criterion: Envelope | None = None
+        cls, problem: RestrictedRisk, gamma: Matrix, passes: int, criterion: Envelope | None = None
     ) -> tuple[_Point, Passes]:
-        """One pass in float64, which first revises the targets of the rows by a criterion. Returns the rows, too.
-
-        Where multipliers cannot be scaled, the best offsets are taken to be within twice ``reach`` plus those here.
-        """
+        """One pass in float64, which first revises the targets of the rows by a criterion. Returns the rows, too."""
         functions, offsets = problem.split(gamma)
         k = gamma.shape[1]
         # Visitors go to other machines, and the problem does not.
@@ -129,13 +126,13 @@ class _Point:
             weights = part.weights[:, 0]
             if part.marks is not None and isinstance(current, Envelope):
                 part.marks[...] = current.curvature(part.targets, F + offsets) > 0
-            above = part.weights * np.maximum(terms.slopes, 0.0)
-            below = part.weights * np.minimum(terms.slopes, 0.0)
-            sums = [above.sum(axis=0), below.sum(axis=0)]
-            sums += [weights @ np.where(side, terms.conjugates, 0.0) for side in (terms.slopes > 0, terms.slopes <= 0)]
-            return np.hstack([above, below]), np.concatenate([[weights @ terms.values, weights @ terms.smooth], *sums])
+            parts, others = (each.reshape(len(F), -1) for each in current.parts(part.targets, terms))
+            U = part.weights * parts
+            return U, np.concatenate(
+                [[weights @ terms.values, weights @ terms.smooth], U.sum(axis=0), weights @ others]
+            )
 
-        V, widths, rows = problem.white.coefficients(functions), (2 * k, 2 + 4 * k), problem.rows
+        V, widths, rows = problem.white.coefficients(functions), (2 * k, 2 + (2 + current.terms) * k), problem.rows
         if criterion is not None and isinstance(rows, RevisableRows):
             before = criterion
             rows, products, sums = rows.revised(
@@ -143,18 +140,18 @@ class _Point:
             )
         else:
             products, sums = rows.sweep(V, visit, widths)
-        above, below, *conjugates = sums[2:].reshape(4, k)
-        sides = problem.white.pull(products)
+        of_rows = sums[2:].reshape(-1, k)
+        multipliers = _Multipliers(problem.white.pull(products).reshape(-1, 2, k), of_rows[:2], of_rows[2:])
         norm = problem.alpha / 2 * float((functions**2).sum())
-        multipliers = _Multipliers(sides[:, :k], sides[:, k:], above, below, np.array(conjugates))
         primal = float(sums[0]) + norm
+        balance = multipliers.sums.sum(axis=0)
         point = cls(
             gamma,
             primal,
             float(sums[1]) + norm,
-            problem.join(sides[:, :k] + sides[:, k:], above + below) + problem.penalties * gamma,
-            primal - multipliers.dual(problem, np.abs(offsets) + reach),
-            float(np.abs(above + below).max()) if problem.intercept else 0.0,
+            problem.join(multipliers.features.sum(axis=1), balance) + problem.penalties * gamma,
+            primal - multipliers.dual(problem),
+            float(np.abs(balance).max()) if problem.intercept else 0.0,
             passes + 1,
         )
         return point, rows
@@ -162,36 +159,22 @@ class _Point:
 
 @dataclass(frozen=True, eq=False)
 class _Multipliers:
-    """Sums over rows of the multipliers of each output, of those above 0 and those below 0 apart.
+    """Sums over rows: of both parts of the multipliers times features (m, 2, k), of the parts (2, k), and of terms."""
 
-    ``features`` are sums of multipliers times features, (m, k), and ``conjugates`` (2, k) those of the conjugates.
-    """
+    features: Matrix
+    sums: Matrix
+    terms: Matrix
 
-    features_above: Matrix
-    features_below: Matrix
-    above: Vector
-    below: Vector
-    conjugates: Matrix
-
-    def dual(self, problem: RestrictedRisk, reach: Vector) -> float:
-        """A value of the dual objective.
-
-        With an offset multipliers must have the sum 0. Those of the larger side are shrunk until they have: the
-        conjugates of losses that are 0 somewhere then shrink at least as much.
-        """
-        shares, missing = np.ones((2, len(self.above))), 0.0
-        balance = self.above + self.below
-        if problem.intercept and problem.criterion.shrinks:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                shares[0] = np.where(balance > 0, -self.below / self.above, 1.0)
-                shares[1] = np.where(balance < 0, -self.above / self.below, 1.0)
-        elif problem.intercept:
-            missing = float(np.abs(balance) @ (2 * reach))
-        q = shares[0] * self.features_above + shares[1] * self.features_below
+    def dual(self, problem: RestrictedRisk) -> float:
+        """A value of the dual objective; with an offset, at multipliers that have the sum 0."""
+        # Without an offset no sum is too large.
+        sums = self.sums if problem.intercept else np.stack([self.sums[0], -self.sums[0]])
+        balanced = problem.criterion.balanced(sums, self.terms)
+        q = np.einsum("mpk,pkj->mj", self.features, balanced.mixing)
         # Far from the solution of some losses it is minus infinity.
         with np.errstate(over="ignore"):
             square = float((q**2).sum())
-        return -float((shares * self.conjugates).sum()) - square / (2 * problem.alpha) - missing
+        return -balanced.conjugate - square / (2 * problem.alpha)
 
 
 @dataclass(frozen=True)
@@ -200,9 +183,9 @@ class RestrictedNewton:
 
     With the features :math:`\varphi_i` of row i, the multipliers :math:`u_i = \ell'(y_i, f_i)` are a solution of the
     dual problem :math:`\max_u -\sum_i w_i \ell^*(y_i, u_i) - \|\sum_i w_i u_i \varphi_i\|^2 / (2 \alpha)`, so that
-    each pass over the rows has a gap. With an offset they must have the sum 0, and those of one sign are shrunk to that
-    end. A piecewise linear loss is replaced by envelopes, each closer than the last and augmented with the multipliers
-    of the one before: this is the method of multipliers, whose subproblems Newton's method solves.
+    each pass over the rows has a gap. With an offset they must have the sum 0, and the criterion makes them so. A
+    piecewise linear loss is replaced by envelopes, each closer than the last and augmented with the multipliers of the
+    one before: this is the method of multipliers, whose subproblems Newton's method solves.
 
     Parameters
     ----------
@@ -281,7 +264,7 @@ class _Search:
         self.progress = Progress(solver.max_iter, "passes over the rows", solver.verbose)
 
     def _at(self, gamma: Matrix, passes: int) -> _Point:
-        return _Point.at(self.problem, gamma, passes, self.reach)[0]
+        return _Point.at(self.problem, gamma, passes)[0]
 
     def run_or_keep(self, gamma: Matrix) -> tuple[_Point, Status]:
         """Run; after Ctrl-C, the best point so far, where that is to be kept and there is one."""
@@ -296,7 +279,7 @@ class _Search:
         """Steps until the gap is small, rounding ends them, or passes run out."""
         point = best = self.best = self._at(gamma, 0)
         stalls, moved = 0, True
-        while point.gap > self.solver.tol * abs(point.primal):
+        while not abs(point.gap) <= self.solver.tol * abs(point.primal):
             if point.passes >= self.solver.max_iter:
                 return best, Status.iteration_limit
             # Between two envelopes there is a step: multipliers at their bounds may stay there.
@@ -313,7 +296,7 @@ class _Search:
                     return best, Status.stalled
                 next_point = self._closer(point, closer)
             point = next_point
-            if point.gap < best.gap:
+            if abs(point.gap) < abs(best.gap):
                 best = self.best = point
                 stalls = 0
             self.progress.advance(point.passes - self.progress.done)
@@ -342,7 +325,7 @@ class _Search:
         functions, offsets = self.problem.split(point.gamma)
         F = self.sampled.features @ functions + offsets
         self.sampled = replace(self.sampled, targets=criterion.revised(self.sampled.targets, F))
-        next_point, rows = _Point.at(self.problem, point.gamma, point.passes, self.reach, criterion)
+        next_point, rows = _Point.at(self.problem, point.gamma, point.passes, criterion)
         self.problem = replace(self.problem, rows=rows)
         return next_point
 
