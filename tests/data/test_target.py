@@ -32,6 +32,18 @@ def test_task_is_worked_out_and_explained(values, task, why):
     assert why in target.why
 
 
+def test_digits_with_leading_zeros_are_codes():
+    target = read_target(pd.Series(["007", "012", "120"]), "zip")
+    assert target.task == "classification" and target.values.tolist() == ["007", "012", "120"]
+    # However many there are, they are not quantities.
+    many = [f"{number:05d}" for number in range(200)]
+    assert read_target(many, "zip").task == "classification"
+    assert read_target(many, "zip", "regression").values.tolist() == list(range(200))
+    assert read_target(["0.5", "0", "12"], "y").task == "regression"
+    assert known_target(["007", "120"], "zip", "classification", ["007", "012", "120"], str).tolist() == ["007", "120"]
+    assert known_target(["007", "120"], "y", "regression", [], str).tolist() == [7.0, 120.0]
+
+
 def test_values_come_in_the_form_that_estimators_take():
     assert read_target(pd.Series(["b", "a"]), "y").values.dtype.kind == "U"
     assert read_target([1.0, 2.0], "y").values.dtype == np.int64

@@ -58,8 +58,8 @@ def write(options: UseOptions, frames: Iterator[Any]) -> int:
 
 def blocks_of(options: UseOptions, model: TableModel) -> Iterator[tuple[Any, Any]]:
     """The rows in blocks of data frames: the columns to predict from, and with ``--keep`` all columns."""
-    names, reading = _columns(options, model), Reading.of(model.report_)
-    for block, _, _ in Blocks(options.data, columns=None if options.keep else names).frames():
+    (names, dtype), reading = _columns(options, model), Reading.of(model.report_)
+    for block, _, _ in Blocks(options.data, columns=None if options.keep else names, dtype=dtype).frames():
         rows = block if names is None or not options.keep else block[names]
         yield reading.frame(rows, options.data, row_place), block
 
@@ -72,7 +72,8 @@ def evaluate(options: UseOptions, model: TableModel) -> tuple[Predicted, str]:
     DataError
         If a file lacks a column, or holds entries of another kind or classes that the model does not know.
     """
-    blocks, reading = Blocks(options.data, model.target, columns=_columns(options, model)), Reading.of(model.report_)
+    (names, dtype), reading = _columns(options, model), Reading.of(model.report_)
+    blocks = Blocks(options.data, model.target, columns=names, dtype=dtype)
 
     def parts() -> Iterator[Part]:
         for X, y, _ in blocks.frames():
@@ -86,6 +87,11 @@ def evaluate(options: UseOptions, model: TableModel) -> tuple[Predicted, str]:
     return predicted, options.data
 
 
-def _columns(options: UseOptions, model: TableModel) -> list[str] | None:
+def _columns(options: UseOptions, model: TableModel) -> tuple[list[str] | None, dict[str, str] | None]:
+    """The columns to predict from, and those that are text for the model, whatever they look like in one file."""
     names = Blocks(options.data).columns
-    return None if names is None else [name for name in names if name not in (model.target, *options.drop)]
+    if names is None:
+        return None, None
+    verbatim, texts = Reading.of(model.report_).columns(model)
+    dtype = {name: "str" for name in (*verbatim, *texts) if name in names}
+    return [name for name in names if name not in (model.target, *options.drop)], dtype
