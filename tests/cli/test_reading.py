@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 import io
 import json
 import re
@@ -10,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import mercer
@@ -193,3 +197,30 @@ def test_text_that_is_kept_letter_by_letter_is_said_in_the_model(capsys: Any) ->
     versions("new.csv", ["NA"])
     code, _, err = run(capsys, "predict", "v.mercer", "new.csv")
     assert code == 0, err
+
+
+@pytest.mark.parametrize("options", [(), ("--model", "ridge"), ("--approximation", "nystroem")])
+def test_types_of_parquet_that_are_neither_numbers_nor_text(capsys: Any, options: tuple[str, ...]) -> None:
+    minutes = RNG.uniform(0.0, 1400.0, 80).round()
+    columns = {
+        "took": pa.array([dt.timedelta(minutes=m) for m in minutes]),
+        "at": pa.array([dt.time(int(m) // 60, int(m) % 60) for m in minutes]),
+        "price": pa.array([decimal.Decimal(f"{m:.2f}") for m in minutes]),
+        "code": pa.array([b"late" if m > 700 else b"soon" for m in minutes]),
+    }
+    for name, column in columns.items():
+        pq.write_table(pa.table({name: column, "y": pa.array(minutes).cast(pa.float16(), safe=False)}), "old.parquet")
+        code, out, err = run(capsys, "fit", "old.parquet", "-t", "y", "-o", "m.mercer", "--json", *options)
+        assert code == 0 and "overflow" not in err, (name, err)
+        r2 = next(iter(json.loads(out)["scores"].values()))["r2"]
+        assert r2 > (0.99 if name != "code" else 0.5), name
+
+
+def test_labels_of_parquet_that_are_bytes(capsys: Any) -> None:
+    table = pa.table({"x": np.arange(60.0), "y": pa.array([b"%d" % (i // 20) for i in range(60)])})
+    pq.write_table(table, "old.parquet")
+    for options in (("--model", "logistic"), ("--approximation", "nystroem")):
+        code, _, err = run(capsys, "fit", "old.parquet", "-t", "y", "-o", "m.mercer", "-q", *options)
+        assert code == 0, err
+        code, out, err = run(capsys, "evaluate", "m.mercer", "old.parquet", "--json")
+        assert code == 0 and json.loads(out)["scores"]["accuracy"] > 0.95, err

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from mercer import Blocks
 from mercer._errors import DataError, ParameterError
 from mercer.data.target import known_target, read_target
 
@@ -51,6 +55,25 @@ def test_values_come_in_the_form_that_estimators_take():
     assert read_target([1, 2], "y", "regression").values.dtype == np.float64
     assert read_target(pd.Series([True, False], dtype=object), "y").values.dtype == bool
     assert read_target(pd.Series(["x", "y"], dtype="category"), "y").values.tolist() == ["x", "y"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_short_floats_are_compared_as_long_ones(dtype):
+    values = np.linspace(0, 1, 64).astype(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(read_target(values, "y").values, values.astype(np.float64))
+        assert Blocks(np.ones((64, 1)), values).survey().n == 64
+        values[5] = np.inf
+        with pytest.raises(DataError, match="the target 'y' is inf in row 6"):
+            read_target(values, "y")
+        with pytest.raises(DataError, match="row 6: the target y is inf"):
+            Blocks(np.ones((64, 1)), values).survey()
+
+
+def test_decimals_and_bytes_are_numbers_and_text():
+    assert read_target([Decimal("1.5"), Decimal(2), Decimal(3)], "y").values.tolist() == [1.5, 2.0, 3.0]
+    assert read_target(np.array([b"no", b"yes", b"no"], dtype=object), "y").values.tolist() == ["no", "yes", "no"]
 
 
 def test_what_the_user_asks_for_is_taken():

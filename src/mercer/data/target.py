@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import DataError
+from mercer.data.column_entries import readable
 from mercer.data.schema import DATE, in_another_notation
 from mercer.data.table import LARGEST, MISSING, is_number, row_place
 from mercer.data.text_columns import are_codes
@@ -177,12 +178,16 @@ def _plain(values: Any, name: str, locate: Callable[[int], str]) -> np.ndarray:
             f"the target {name!r} is missing ({MISSING}) in {missing.size} of {len(array)} rows, first in "
             f"{locate(int(missing[0]))}; remove those rows, because a missing target cannot be filled in."
         )
+    array = readable(array)
     if array.ndim != 1:
         raise DataError(f"the target {name!r} must be one column, but is of shape {array.shape}.")
     if array.dtype.kind == "O" and len(array) and all(isinstance(value, (bool, np.bool_)) for value in array):
         return array.astype(bool)
     if array.dtype.kind in "OU":
         array = _text_or_numbers(array, name, locate)
+    if array.dtype.kind == "f":
+        # The largest number is none of float32 or float16.
+        array = array.astype(np.float64, copy=False)
     bad = np.flatnonzero(~(np.abs(array) <= LARGEST)) if array.dtype.kind == "f" else missing
     if bad.size:
         raise DataError(
