@@ -154,7 +154,9 @@ class Predicted:
         n = len(self.truth)
         if self.classes is None:
             return "mean of the target", Predicted(self.task, self.truth, np.full(n, model.target_mean_))
-        labels, counts = np.unique(target.values, return_counts=True)
+        # In the form of the classes: text of digits alone is a number to whoever reads the sample.
+        values = known_target(target.values, model.target, self.task, self.classes.tolist(), row_place)
+        labels, counts = np.unique(values, return_counts=True)
         shares = np.array([dict(zip(labels, counts)).get(label, 0) for label in self.classes], dtype=np.float64)
         frequent = np.full(n, labels[np.argmax(counts)])
         constant = None if self.shares is None else np.tile(shares / shares.sum(), (n, 1))

@@ -19,7 +19,6 @@ from mercer.cli.show import Printer
 from mercer.cli.standard_input import NAME, as_file
 from mercer.cli.stored import check_report, not_of_fit
 from mercer.data.readers import read_table
-from mercer.data.roles import VERBATIM
 from mercer.data.table import Table
 from mercer.data.target import known_target
 from mercer.data.words import counted
@@ -86,8 +85,8 @@ def _evaluated(options: UseOptions, model: TableModel, printer: Printer) -> tupl
 
 def written_rows(options: UseOptions, model: TableModel) -> Table:
     """Return the table of a command as it is written."""
-    verbatim = [name for name, role in model.schema_.roles.items() if role in VERBATIM]
-    return read_table(options.data, verbatim, options.axes).drop(options.drop)
+    verbatim, texts = Reading.of(model.report_).columns(model)
+    return read_table(options.data, verbatim, options.axes, texts).drop(options.drop)
 
 
 def read_rows(options: UseOptions, model: TableModel) -> Table:

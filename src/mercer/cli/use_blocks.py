@@ -61,11 +61,11 @@ def write(options: UseOptions, frames: Iterator[Any]) -> int:
 
 
 def blocks_of(options: UseOptions, model: TableModel) -> Iterator[tuple[Any, Any, Locate]]:
-    """The rows in blocks of data frames: the columns to predict from, those that are kept or None, and their places."""
-    blocks = Blocks(options.data, columns=_columns(options, model)).frames()
+    """The rows in blocks of data frames: the columns to predict from, columns that are kept or None, and their places."""
+    (names, dtype), reading, first = _columns(options, model), Reading.of(model.report_), 0
+    blocks = Blocks(options.data, columns=names, dtype=dtype).frames()
     kept = kept_columns(options.keep, Blocks(options.data).columns or (), options.data)
     written = written_columns(options.data, kept, blocks.rows_per_block) if kept else repeat(None)
-    reading, first = Reading.of(model.report_), 0
     for (block, _, _), columns in zip(blocks, written, strict=False):
         locate = shifted(row_place, first)
         yield reading.frame(block, options.data, locate), columns, locate
@@ -80,7 +80,8 @@ def evaluate(options: UseOptions, model: TableModel) -> tuple[Predicted, str]:
     DataError
         If a file lacks a column, or holds entries of another kind or classes that the model does not know.
     """
-    blocks, reading = Blocks(options.data, model.target, columns=_columns(options, model)), Reading.of(model.report_)
+    (names, dtype), reading = _columns(options, model), Reading.of(model.report_)
+    blocks = Blocks(options.data, model.target, columns=names, dtype=dtype)
 
     def parts() -> Iterator[Part]:
         first = 0
@@ -96,6 +97,11 @@ def evaluate(options: UseOptions, model: TableModel) -> tuple[Predicted, str]:
     return predicted, options.data
 
 
-def _columns(options: UseOptions, model: TableModel) -> list[str] | None:
+def _columns(options: UseOptions, model: TableModel) -> tuple[list[str] | None, dict[str, str] | None]:
+    """The columns to predict from, and those that are text for the model, whatever they look like in one file."""
     names = Blocks(options.data).columns
-    return None if names is None else [name for name in names if name not in (model.target, *options.drop)]
+    if names is None:
+        return None, None
+    verbatim, texts = Reading.of(model.report_).columns(model)
+    dtype = {name: "str" for name in (*verbatim, *texts) if name in names}
+    return [name for name in names if name not in (model.target, *options.drop)], dtype

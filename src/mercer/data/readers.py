@@ -30,7 +30,9 @@ from mercer.data.table import Table
 from mercer.data.workbooks import SUFFIXES, read_workbook
 
 
-def read_table(source: str | Path, verbatim: Collection[str] = (), axes: str | None = None) -> Table:
+def read_table(
+    source: str | Path, verbatim: Collection[str] = (), axes: str | None = None, texts: Collection[str] = ()
+) -> Table:
     """Read a file, or the sample data set that ``sample:NAME`` names.
 
     Parameters
@@ -53,6 +55,9 @@ def read_table(source: str | Path, verbatim: Collection[str] = (), axes: str | N
     axes : {"ntc", "nct"}, optional
         The order of the axes of series in a ``.npz`` file; ``"nct"`` for (n, channels, times). Default: the entry
         ``axes`` of the file, else ``"ntc"``.
+    texts : collection of str
+        Columns that are known not to hold numbers, such as categories: in CSV and TSV files their entries stay as they
+        are written, so that ``1.10`` is not ``1.1``. Words for missing values are missing values.
 
     Raises
     ------
@@ -85,7 +90,7 @@ def read_table(source: str | Path, verbatim: Collection[str] = (), axes: str | N
             )
         reader = _read_libsvm
     try:
-        table = reader(path, verbatim) if axes is None else read_archive(path, axes)
+        table = reader(path, verbatim, texts) if axes is None else read_archive(path, axes)
     except DAMAGE as error:
         raise DataError(damaged(path, error)) from error
     except UnicodeDecodeError as error:
@@ -102,7 +107,9 @@ def read_table(source: str | Path, verbatim: Collection[str] = (), axes: str | N
 # --- comma- and tab-separated values ------------------------------------------------------------------------
 
 
-def _read_separated(path: Path, verbatim: Collection[str], separator: str | None = None) -> Table:
+def _read_separated(
+    path: Path, verbatim: Collection[str], texts: Collection[str], separator: str | None = None
+) -> Table:
     pandas = optional("pandas", f"reading {path.name}")
     layout = separated(path, separator)
     names = layout.names
@@ -110,6 +117,7 @@ def _read_separated(path: Path, verbatim: Collection[str], separator: str | None
         frame = pandas.read_csv(
             path,
             converters={position: _guarded for position, name in enumerate(names) if name in verbatim},
+            dtype={position: str for position, name in enumerate(names) if name in texts and name not in verbatim},
             **layout.options(),
         )
         with open_text(path) as lines:
@@ -132,7 +140,7 @@ def _guarded(field: str) -> Any:
 # --- Parquet ------------------------------------------------------------------------------------------------
 
 
-def _read_parquet(path: Path, _: Collection[str]) -> Table:
+def _read_parquet(path: Path, *_: Collection[str]) -> Table:
     pandas = optional("pandas", f"reading {path.name}")
     arrow = optional("pyarrow", f"reading {path.name}")
     try:
@@ -148,7 +156,7 @@ def _read_parquet(path: Path, _: Collection[str]) -> Table:
 # --- libsvm -------------------------------------------------------------------------------------------------
 
 
-def _read_libsvm(path: Path, _: Collection[str]) -> Table:
+def _read_libsvm(path: Path, *_: Collection[str]) -> Table:
     # Imported here and by name: scikit-learn's data sets bring packages that no other format needs.
     load = importlib.import_module("sklearn.datasets").load_svmlight_file
     try:
@@ -159,11 +167,11 @@ def _read_libsvm(path: Path, _: Collection[str]) -> Table:
     return Table(sp.csr_matrix(X), path.name, {"label": y}, "label", lambda row: f"example {row + 1}")
 
 
-def _read_tsv(path: Path, verbatim: Collection[str]) -> Table:
-    return _read_separated(path, verbatim, "\t")
+def _read_tsv(path: Path, verbatim: Collection[str], texts: Collection[str]) -> Table:
+    return _read_separated(path, verbatim, texts, "\t")
 
 
-_READERS: dict[str, Callable[[Path, Collection[str]], Table]] = {
+_READERS: dict[str, Callable[[Path, Collection[str], Collection[str]], Table]] = {
     ".csv": _read_separated,
     ".tsv": _read_tsv,
     ".tab": _read_tsv,
@@ -172,8 +180,8 @@ _READERS: dict[str, Callable[[Path, Collection[str]], Table]] = {
     ".libsvm": _read_libsvm,
     ".svmlight": _read_libsvm,
     ".svm": _read_libsvm,
-    ".npz": lambda path, _: read_archive(path),
-    ".json": lambda path, _: read_graphs(path),
-    ".ts": lambda path, _: read_ts(path),
-    **dict.fromkeys(SUFFIXES, lambda path, _: read_workbook(path)),
+    ".npz": lambda path, *_: read_archive(path),
+    ".json": lambda path, *_: read_graphs(path),
+    ".ts": lambda path, *_: read_ts(path),
+    **dict.fromkeys(SUFFIXES, lambda path, *_: read_workbook(path)),
 }

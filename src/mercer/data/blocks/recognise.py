@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,9 @@ _SUFFIXES = {
 }
 
 
-def recognise(source: Any, target: Any, columns: Any, sample_weight: Any) -> Source:
+def recognise(
+    source: Any, target: Any, columns: Any, sample_weight: Any, dtype: Mapping[str, str] | None = None
+) -> Source:
     """Return the source that the arguments of :class:`~mercer.Blocks` describe.
 
     Raises
@@ -41,7 +44,7 @@ def recognise(source: Any, target: Any, columns: Any, sample_weight: Any) -> Sou
         If arguments do not fit its kind.
     """
     if _are_paths(source):
-        return _files(source, target, columns, sample_weight)
+        return _files(source, target, columns, sample_weight, dtype)
     if hasattr(source, "__next__"):
         raise DataError(
             f"the source is a {type(source).__name__}, which can be read only once, but several passes are needed. "
@@ -68,12 +71,12 @@ def _are_paths(source: Any) -> bool:
     return isinstance(source, (str, Path)) or (several and all(isinstance(one, (str, Path)) for one in source))
 
 
-def _files(source: Any, target: Any, columns: Any, sample_weight: Any) -> Source:
+def _files(source: Any, target: Any, columns: Any, sample_weight: Any, dtype: Mapping[str, str] | None) -> Source:
     kind = _kind_of(source)
     if kind == "parquet":
         return ArrowSource.of(source, Choice.of(target, columns, sample_weight))
     if kind == "csv":
-        return CsvSource.of(source, Choice.of(target, columns, sample_weight))
+        return CsvSource.of(source, Choice.of(target, columns, sample_weight), dtype)
     if columns is not None:
         raise ParameterError("columns=[...] chooses columns by name, which only tables have.")
     if kind == "npy":
