@@ -120,6 +120,7 @@ def _check_approximation(options: FitOptions) -> None:
         "--parse-numbers": options.parse_numbers,
         "--normalize": options.normalize != "standard",
         "--axes": options.axes is not None,
+        "--sheet": options.sheet is not None,
         "--report (mercer report MODEL DATA makes one of a part of the rows)": options.report is not None,
         "--text and --tree": bool(options.roles),
     }

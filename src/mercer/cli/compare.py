@@ -36,6 +36,8 @@ _PLAIN = (
     "normalize",
     "impute",
     "axes",
+    "encoding",
+    "sheet",
     "approximation",
     "landmarks",
     "certify",

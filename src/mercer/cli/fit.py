@@ -233,7 +233,8 @@ def _kernel(text: str) -> Any:
 def _read(options: FitOptions) -> tuple[Table, dict[str, Notation]]:
     """The table, without what is dropped, with the roles of its columns; and columns in other notations of numbers."""
     verbatim = [name for name, role in options.roles.items() if role in VERBATIM]
-    table = read_table(options.data, verbatim, options.axes).drop(options.drop).with_roles(options.roles)
+    way = {"encoding": options.encoding, "sheet": options.sheet}
+    table = read_table(options.data, verbatim, options.axes, **way).drop(options.drop).with_roles(options.roles)
     if not options.parse_numbers or table.is_sparse:
         return table, {}
     columns, numbers = parse_numbers(table.columns, table.source, list(table.roles))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import DataError
+from mercer.cli.options import FitOptions, UseOptions
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.schema import Locate
 from mercer.data.table import row_place
@@ -19,6 +20,15 @@ from mercer.reports.scores import probability_scores, scores
 
 # A part of a table: a data frame, and its targets.
 Part = tuple[Any, np.ndarray]
+
+
+def blocks_of_files(
+    options: FitOptions | UseOptions, target: str | None = None, columns: list[str] | None = None
+) -> Blocks:
+    """Return the rows of the files of a command, in the encoding that it names."""
+    if options.encoding is None:
+        return Blocks(options.data, target, columns=columns)
+    return Blocks.from_csv(options.data, target, columns=columns, encoding=options.encoding)
 
 
 @dataclass(frozen=True, eq=False)

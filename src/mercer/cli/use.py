@@ -87,7 +87,8 @@ def _evaluated(options: UseOptions, model: TableModel, printer: Printer) -> tupl
 def written_rows(options: UseOptions, model: TableModel) -> Table:
     """Return the table of a command as it is written."""
     verbatim = [name for name, role in model.schema_.roles.items() if role in VERBATIM]
-    return read_table(options.data, verbatim, options.axes).drop(options.drop)
+    way = {"encoding": options.encoding, "sheet": options.sheet}
+    return read_table(options.data, verbatim, options.axes, **way).drop(options.drop)
 
 
 def read_rows(options: UseOptions, model: TableModel) -> Table:

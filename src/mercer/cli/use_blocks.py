@@ -8,18 +8,18 @@ from typing import Any
 
 from mercer._errors import ParameterError
 from mercer.cli.checks import is_several
-from mercer.cli.large import Part, Predicted
+from mercer.cli.large import Part, Predicted, blocks_of_files
 from mercer.cli.options import UseOptions
 from mercer.cli.reading import Reading
-from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.sink import write_blocks
 from mercer.data.table import row_place
+from mercer.data.text_files import suffix_of
 from mercer.data.unknown import one_note_a_column
 from mercer.estimators.table import TableModel
 
 # Tables in one file that are read in blocks where they are larger, in bytes.
 _LARGE = 2**26
-_TABLES = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".csv", ".tsv")
+_TABLES = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".csv", ".tsv", ".tab", ".txt")
 
 
 def is_in_blocks(options: UseOptions, model: TableModel) -> bool:
@@ -34,8 +34,7 @@ def is_in_blocks(options: UseOptions, model: TableModel) -> bool:
         return tables and not any((data / name).exists() for name in ("labels.csv", "labels.tsv"))
     if is_several(options.data):
         return True
-    suffix = Path(data.stem if data.suffix.lower() == ".gz" else data).suffix.lower()
-    is_plain = suffix in _TABLES and not model.schema_.roles and model.schema_.width is None
+    is_plain = suffix_of(data, inside=False) in _TABLES and not model.schema_.roles and model.schema_.width is None
     return is_plain and data.is_file() and data.stat().st_size > _LARGE
 
 
@@ -59,7 +58,7 @@ def write(options: UseOptions, frames: Iterator[Any]) -> int:
 def blocks_of(options: UseOptions, model: TableModel) -> Iterator[tuple[Any, Any]]:
     """The rows in blocks of data frames: the columns to predict from, and with ``--keep`` all columns."""
     names, reading = _columns(options, model), Reading.of(model.report_)
-    for block, _, _ in Blocks(options.data, columns=None if options.keep else names).frames():
+    for block, _, _ in blocks_of_files(options, None, None if options.keep else names).frames():
         rows = block if names is None or not options.keep else block[names]
         yield reading.frame(rows, options.data, row_place), block
 
@@ -72,7 +71,8 @@ def evaluate(options: UseOptions, model: TableModel) -> tuple[Predicted, str]:
     DataError
         If a file lacks a column, or holds entries of another kind or classes that the model does not know.
     """
-    blocks, reading = Blocks(options.data, model.target, columns=_columns(options, model)), Reading.of(model.report_)
+    reading = Reading.of(model.report_)
+    blocks = blocks_of_files(options, model.target, _columns(options, model))
 
     def parts() -> Iterator[Part]:
         for X, y, _ in blocks.frames():
@@ -87,5 +87,5 @@ def evaluate(options: UseOptions, model: TableModel) -> tuple[Predicted, str]:
 
 
 def _columns(options: UseOptions, model: TableModel) -> list[str] | None:
-    names = Blocks(options.data).columns
+    names = blocks_of_files(options).columns
     return None if names is None else [name for name in names if name not in (model.target, *options.drop)]
