@@ -253,7 +253,7 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numb
     use, by_default = usage(model, target.task), None
     cycles = {} if use.raw or table.is_sparse else find_dates(columns, list(table.roles))
     if cycles:
-        columns = expand_dates(columns, cycles, table.source)
+        columns = expand_dates(columns, cycles, table.source, table.locate)
     trial = TableModel(learner(model, target.task, parameters, options.seed), options.normalize, options.impute)
     trial.roles = table.roles
     schema = trial.encoder().check(columns, source=table.source, locate=table.locate)
