@@ -89,7 +89,8 @@ def test_auto_reads_dates_itself(capsys: Any) -> None:
     [
         ("size", "7 €", "line 2, column 'size': '7 €' is not a number as the model was fitted on, without '$'"),
         ("size", "many", "'many' is not a number"),
-        ("day", "soon", "new.csv: column 'day' holds dates, but one of its entries"),
+        ("day", "soon", "new.csv, line 2, column 'day': 'soon' is not a date such as 2026-01-31"),
+        ("day", "2024-02-30", "new.csv, line 2, column 'day': '2024-02-30' is not a date"),
     ],
 )
 def test_entries_that_are_written_otherwise_are_errors(capsys: Any, column: str, entry: str, words: str) -> None:

@@ -67,10 +67,10 @@ def test_words_among_numbers_are_gaps_with_a_warning() -> None:
     with pytest.warns(MercerWarning, match=r"'age' holds numbers, and also 'n.d.', 'unknown', which count as missing"):
         encoder = ColumnEncoder().fit(frame)
     assert encoder.transform(pd.DataFrame({"age": ["unknown", "3"]}))[:, 1].tolist() == [1.0, 0.0]
-    with pytest.raises(DataError, match=r"column 'age' holds numbers, but 'old' cannot be read as a number"):
+    with pytest.raises(DataError, match=r"column 'age' holds numbers, but 'old' in row 1 cannot be read as a number"):
         encoder.transform(pd.DataFrame({"age": ["old", "3"]}))
     # One in three is no exception.
-    with pytest.raises(DataError, match=r"'n\.d\.' cannot be read"):
+    with pytest.raises(DataError, match=r"'n\.d\.' in row 3 cannot be read"):
         numbers(column_of(["1", "2", "n.d."]))
 
 
@@ -147,3 +147,11 @@ def test_many_columns_are_told_apart_in_time_linear_in_their_number() -> None:
     next(iter(read_columns(frame)))
     # To compare all pairs takes ten seconds and more.
     assert time.process_time() - start_time < 3.0
+
+
+def test_dates_that_are_none_have_their_place() -> None:
+    days = np.array(["2024-01-01", "NA", "17.03.2024", "2024-03-17"], dtype=object)
+    with pytest.raises(
+        DataError, match=r"row 3, column 'day': '17\.03\.2024' is not a date such as .* \(1 of 4 rows\)"
+    ):
+        dates(Column("day", days, np.zeros(4, bool)))

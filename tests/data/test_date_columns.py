@@ -57,6 +57,11 @@ def test_the_index_of_the_frame_stays() -> None:
     assert expand_dates(frame, {"at": ["year"]}, "t")["a"].to_dict() == {7: 1, 3: 2}
 
 
-def test_what_is_no_date_is_an_error_with_the_table() -> None:
-    with pytest.raises(DataError, match=r"new\.csv: column 'at' holds dates, but one of its entries is neither"):
-        expand_dates(pd.DataFrame({"at": ["2024-01-01", "soon"]}), {"at": ["year"]}, "new.csv")
+def test_what_is_no_date_is_an_error_with_its_place() -> None:
+    frame = pd.DataFrame({"at": ["2024-01-01", None, "soon", "31.01.2024"]})
+    with pytest.raises(
+        DataError, match=r"new\.csv, row 3, column 'at': 'soon' is not a date such as .* \(2 of 4 rows\)"
+    ):
+        expand_dates(frame, {"at": ["year"]}, "new.csv")
+    with pytest.raises(DataError, match=r"new\.csv, line 4, column 'at'"):
+        expand_dates(frame, {"at": ["year"]}, "new.csv", lambda row: f"line {row + 2}")

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from mercer._errors import DataError
+from mercer import config
+from mercer._errors import DataError, MemoryBudgetError
 from mercer.data.readers import read_table
 
 
@@ -42,6 +43,7 @@ def test_csv(tmp_path):
         ("bar.csv", "a|b\n1.5|x\n2.5|y\n"),
         ("spaces.csv", "a, b\n1.5, x\n2.5, y\n"),
         ("bom.csv", "\ufeffa,b\n1.5,x\n2.5,y\n"),
+        ("cr.csv", "a,b\r1.5,x\r2.5,y\r"),
         ("crlf.csv", "a,b\r\n1.5,x\r\n2.5,y\r\n"),
         ("blank_lines.csv", "a,b\n\n1.5,x\n\n2.5,y\n\n"),
         ("trailing.csv", "a,b\n1.5,x,\n2.5,y,\n"),
@@ -70,6 +72,12 @@ def test_compressed_csv(tmp_path):
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\n1,2\n3,4\n"))
     assert read_table(path).columns.to_numpy().tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_leading_zeros_stay_whatever_ends_the_lines(tmp_path, end):
+    table = read_table(_write(tmp_path / "a.csv", end.join(["zip,n", "007,1", "120,2", "003,3", ""])))
+    assert table.columns["zip"].tolist() == ["007", "120", "003"] and table.columns["n"].tolist() == [1, 2, 3]
 
 
 def test_blank_lines_and_missing_last_fields_are_no_short_lines(tmp_path):
@@ -147,6 +155,14 @@ def test_parquet(tmp_path):
     assert table.columns["a"].tolist() == [1.0, 2.0]
     assert table.columns["b"].isna().tolist() == [False, True]
     assert table.locate(1) == "row 2"
+
+
+def test_parquet_beyond_the_budget_is_refused_before_it_is_read(tmp_path):
+    path = tmp_path / "zeros.parquet"
+    pd.DataFrame({"a": np.zeros(1_000_000), "y": np.zeros(1_000_000)}).to_parquet(path)
+    assert path.stat().st_size < 20_000
+    with config(memory="10MiB"), pytest.raises(MemoryBudgetError, match=r"the table of 1,000,000 rows in .*zeros"):
+        read_table(path)
 
 
 def test_named_index_of_a_parquet_file_is_a_column(tmp_path):

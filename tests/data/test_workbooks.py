@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mercer._errors import DataError, MercerWarning
+from mercer.cli import main
 from mercer.data.readers import read_table
 
 _HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>'
@@ -103,6 +104,34 @@ def test_further_sheets_are_named(tmp_path: Path) -> None:
     with pytest.warns(MercerWarning, match="has 2 sheets, of which the first, 'Sheet 1'"):
         table = read_table(write(tmp_path / "a.xlsx", ROWS, [["other"], [1.0]]))
     assert table.n_rows == 3
+
+
+@pytest.mark.parametrize("sheet", ["Sheet 2", "2"])
+def test_a_sheet_can_be_chosen(tmp_path: Path, sheet: str) -> None:
+    path = write(tmp_path / "a.xlsx", ROWS, [["other"], [1.0]])
+    table = read_table(path, sheet=sheet)
+    assert table.names == ["other"] and table.columns["other"].tolist() == [1.0]
+    assert read_table(path, sheet="1").names == ROWS[0]
+
+
+def test_the_warning_about_sheets_names_an_option_that_chooses(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    path, numbers = tmp_path / "a.xlsx", np.arange(12.0)
+    write(path, [["a", "y"], *([x, -x] for x in numbers)], [["b", "y"], *([x, x * x] for x in numbers)])
+    model = str(tmp_path / "m.mercer")
+    with pytest.warns(MercerWarning, match=r"Choose one by its name or number: --sheet 2\."):
+        read_table(path)
+    assert main(["fit", str(path), "--sheet", "2", "-t", "y", "--model", "ridge", "-o", model]) == 0
+    assert main(["predict", model, str(path), "--sheet", "Sheet 2"]) == 0
+    assert capsys.readouterr().err.count("note") == 0
+
+
+@pytest.mark.parametrize("sheet", ["Sheet 3", "3", "0", "-1", ""])
+def test_sheets_that_do_not_exist(tmp_path: Path, sheet: str) -> None:
+    with pytest.raises(DataError, match=r"has no sheet .*; it has 'Sheet 1', 'Sheet 2', or 1 to 2"):
+        read_table(write(tmp_path / "a.xlsx", ROWS, [["other"], [1.0]]), sheet=sheet)
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n")
+    with pytest.raises(DataError, match="has no sheets, so none can be chosen; leave --sheet out"):
+        read_table(tmp_path / "a.csv", sheet=sheet)
 
 
 @pytest.mark.parametrize(

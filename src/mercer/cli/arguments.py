@@ -47,6 +47,14 @@ Axes = Annotated[
     str | None,
     typer.Option(metavar="ntc|nct", help="Of series in a .npz file: rows, times and channels (default), or nct."),
 ]
+Encoding = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", show_default=False, help="Of a text file, such as cp1252; by default UTF-8."),
+]
+Sheet = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", show_default=False, help="Of a workbook: its name or number; by default the first."),
+]
 Memory = Annotated[
     str | None, typer.Option("--memory", metavar="SIZE", help="Memory budget, such as 4GiB.", show_default=False)
 ]
@@ -204,6 +212,8 @@ def fit_options(
     text: TextColumns = None,
     tree: TreeColumns = None,
     axes: Axes = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
     test_size: TestSize = None,
     refit: Refit = True,
     rows: Rows = None,
@@ -233,6 +243,8 @@ def fit_options(
         drop=drop or [],
         roles=roles_of_columns(text=text, tree=tree),
         axes=axes,
+        encoding=encoding,
+        sheet=sheet,
         test_size=test_size,
         refit=refit,
         rows=rows,
@@ -256,13 +268,16 @@ def use_options(
     data: Data,
     drop: Drop = None,
     axes: Axes = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
     memory: Memory = None,
     n_jobs: Jobs = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> UseOptions:
     """Return the options that ``mercer predict`` and ``mercer evaluate`` have in common."""
-    return UseOptions(model, data, drop or [], axes, memory=memory, n_jobs=n_jobs, quiet=quiet, json=json)
+    rows = UseOptions(model, data, drop or [], axes, encoding, sheet)
+    return replace(rows, memory=memory, n_jobs=n_jobs, quiet=quiet, json=json)
 
 
 Row = Annotated[int, typer.Option(metavar="N", help="Which row of DATA; the first is 1.", show_default=False)]
@@ -291,10 +306,17 @@ PartsFile = Annotated[
 
 
 def means_options(
-    axes: Axes = None, memory: Memory = None, n_jobs: Jobs = None, quiet: Quiet = False, json: Json = False
+    axes: Axes = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    memory: Memory = None,
+    n_jobs: Jobs = None,
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> dict[str, Any]:
     """Return the options of ``mercer report`` that say how the work is done."""
-    return {"axes": axes, "memory": memory, "n_jobs": n_jobs, "quiet": quiet, "json": json}
+    way = {"axes": axes, "encoding": encoding, "sheet": sheet}
+    return {**way, "memory": memory, "n_jobs": n_jobs, "quiet": quiet, "json": json}
 
 
 def predict_options(
@@ -302,13 +324,16 @@ def predict_options(
     data: DataFiles,
     drop: Drop = None,
     axes: Axes = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
     memory: Memory = None,
     n_jobs: Jobs = None,
     quiet: QuietPredict = False,
     json: Json = False,
 ) -> UseOptions:
     """Return the options of ``mercer predict`` that do not say what is predicted."""
-    return replace(use_options(model, data[0], drop, axes, memory, n_jobs, quiet, json), others=data[1:])
+    first = use_options(model, data[0], drop, axes, encoding, sheet, memory, n_jobs, quiet, json)
+    return replace(first, others=data[1:])
 
 
 def with_options(options: Callable[..., Any], before: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

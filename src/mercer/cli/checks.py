@@ -119,6 +119,7 @@ def _check_approximation(options: FitOptions) -> None:
         "--impute": options.impute is not None,
         "--normalize": options.normalize != "standard",
         "--axes": options.axes is not None,
+        "--sheet": options.sheet is not None,
         "--report (mercer report MODEL DATA makes one of a part of the rows)": options.report is not None,
         "--text and --tree": bool(options.roles),
     }

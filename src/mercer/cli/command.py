@@ -10,7 +10,7 @@ from mercer.cli.options import FitOptions
 
 # Without --out, --n-jobs and --memory: the same model may have any name, and comes from any number of threads.
 _VALUES = ("target", "task", "model", "kernel", "impute", "axes", "rows", "approximation", "landmarks")
-_FURTHER = ("certify", "normalize", "test_size", "seed")
+_FURTHER = ("encoding", "sheet", "certify", "normalize", "test_size", "seed")
 FLAGS = {"calibrate": "--calibrate", "parse_numbers": "--parse-numbers"}
 """Options that are given or not."""
 _LISTS = {"settings": "--set", "drop": "--drop"}

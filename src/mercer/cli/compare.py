@@ -40,6 +40,8 @@ _PLAIN = (
     "normalize",
     "impute",
     "axes",
+    "encoding",
+    "sheet",
     "approximation",
     "landmarks",
     "certify",

@@ -249,7 +249,8 @@ def _kernel(text: str) -> Any:
 
 def _read(options: FitOptions) -> tuple[Table, dict[str, Notation]]:
     """The table, without what is dropped, with the roles of its columns; and columns in other notations of numbers."""
-    table = read_table(options.data, _verbatim(options), options.axes, _texts(options))
+    way = {"encoding": options.encoding, "sheet": options.sheet}
+    table = read_table(options.data, _verbatim(options), options.axes, _texts(options), **way)
     table = table.drop(options.drop).with_roles(options.roles)
     if not options.parse_numbers or table.is_sparse:
         return table, {}
@@ -279,7 +280,7 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numb
     use, by_default = usage(model, target.task), None
     cycles = {} if use.raw or table.is_sparse else find_dates(columns, list(table.roles))
     if cycles:
-        columns = expand_dates(columns, cycles, table.source)
+        columns = expand_dates(columns, cycles, table.source, table.locate)
     trial = TableModel(learner(model, target.task, parameters, options.seed), options.normalize, options.impute)
     trial.roles = table.roles
     schema = trial.encoder().check(columns, source=table.source, locate=table.locate)

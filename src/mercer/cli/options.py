@@ -31,6 +31,8 @@ class FitOptions:
     drop: list[str] = field(default_factory=list)
     roles: dict[str, str] = field(default_factory=dict)
     axes: str | None = None
+    encoding: str | None = None
+    sheet: str | None = None
     test_size: float | None = None
     refit: bool = True
     rows: int | None = None
@@ -121,6 +123,8 @@ class UseOptions:
     data: str
     drop: list[str] = field(default_factory=list)
     axes: str | None = None
+    encoding: str | None = None
+    sheet: str | None = None
     out: Path | None = None
     memory: str | None = None
     n_jobs: int | None = None
@@ -148,6 +152,8 @@ class ReportOptions:
     out: Path
     drop: list[str] = field(default_factory=list)
     axes: str | None = None
+    encoding: str | None = None
+    sheet: str | None = None
     memory: str | None = None
     n_jobs: int | None = None
     quiet: bool = False
@@ -167,6 +173,8 @@ class PlotOptions:
     label: str | None = None
     drop: list[str] = field(default_factory=list)
     axes: str | None = None
+    encoding: str | None = None
+    sheet: str | None = None
     memory: str | None = None
     n_jobs: int | None = None
     quiet: bool = False

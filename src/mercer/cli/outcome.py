@@ -30,6 +30,7 @@ _STOPPED = "interrupted; no file was written"
 
 _OPTIONS = {
     "mercer.config(memory=...)": "--memory",
+    'Blocks.from_csv(..., encoding="cp1252")': "--encoding cp1252",
     "allow_indefinite=True": "--set allow_indefinite=True",
     "(sklearn.preprocessing.MinMaxScaler)": "(--normalize minmax)",
     # The way out that programs have, and the command line has not.

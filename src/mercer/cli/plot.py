@@ -102,7 +102,8 @@ def _save(figure: Any, draft: Path, suffix: str) -> None:
 
 def _read(options: PlotOptions, model: TableModel) -> _Drawn:
     """The rows of a picture, or the one of its contributions."""
-    table = read_rows(UseOptions(options.model, options.data, options.drop, options.axes), model)
+    rows = UseOptions(options.model, options.data, options.drop, options.axes, options.encoding, options.sheet)
+    table = read_rows(rows, model)
     seed = model.report_["seed"]
     if options.row is not None:
         output = output_of(options.label, model, options.model)

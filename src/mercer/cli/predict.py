@@ -108,7 +108,7 @@ class _Part:
         path, columns = Path(self.options.data), table.columns[names]
         if not path.is_file() or not is_written(path):
             return columns
-        (written,) = written_columns(path, names)
+        (written,) = written_columns(path, names, encoding=self.options.encoding)
         return written.assign(**{name: as_written(columns[name], written[name]) for name in names})
 
 

@@ -86,7 +86,7 @@ in the year and week']
         DataError
             If an entry is not written as those of the fit.
         """
-        return expand_dates(read_notations(frame, self.numbers, source, locate), self.dates, source)
+        return expand_dates(read_notations(frame, self.numbers, source, locate), self.dates, source, locate)
 
     def table(self, table: Table) -> Table:
         """Return a table as the model reads it."""

@@ -106,7 +106,8 @@ def _alone(model: TableModel) -> Material:
 def _of_rows(model: TableModel, options: ReportOptions) -> Report:
     assert options.data is not None
     record, subject = model.report_, Subject.of(model)
-    table = read_rows(UseOptions(options.model, options.data, options.drop, options.axes), model)
+    rows = UseOptions(options.model, options.data, options.drop, options.axes, options.encoding, options.sheet)
+    table = read_rows(rows, model)
     X, y = columns_of(table, model), target_values(table, model)
     # Checked as for predictions, with the table and its lines in messages.
     model.encoder_.transform(X, source=table.source, locate=table.locate)

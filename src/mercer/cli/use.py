@@ -86,7 +86,8 @@ def _evaluated(options: UseOptions, model: TableModel, printer: Printer) -> tupl
 def written_rows(options: UseOptions, model: TableModel) -> Table:
     """Return the table of a command as it is written."""
     verbatim, texts = Reading.of(model.report_).columns(model)
-    return read_table(options.data, verbatim, options.axes, texts).drop(options.drop)
+    way = {"encoding": options.encoding, "sheet": options.sheet}
+    return read_table(options.data, verbatim, options.axes, texts, **way).drop(options.drop)
 
 
 def read_rows(options: UseOptions, model: TableModel) -> Table:

@@ -10,20 +10,20 @@ from typing import Any
 from mercer._errors import ParameterError
 from mercer.cli.answers import kept_columns
 from mercer.cli.checks import is_several
-from mercer.cli.large import Part, Predicted
+from mercer.cli.large import Part, Predicted, blocks_of_files
 from mercer.cli.options import UseOptions
 from mercer.cli.reading import Reading
-from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.sink import write_blocks
 from mercer.data.blocks.written import written_columns
 from mercer.data.schema import Locate
 from mercer.data.table import row_place, shifted
+from mercer.data.text_files import suffix_of
 from mercer.data.unknown import one_note_a_column
 from mercer.estimators.table import TableModel
 
 # Tables in one file that are read in blocks where they are larger, in bytes.
 _LARGE = 2**26
-_TABLES = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".csv", ".tsv")
+_TABLES = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".csv", ".tsv", ".tab", ".txt")
 
 
 def is_in_blocks(options: UseOptions, model: TableModel) -> bool:
@@ -38,8 +38,7 @@ def is_in_blocks(options: UseOptions, model: TableModel) -> bool:
         return tables and not any((data / name).exists() for name in ("labels.csv", "labels.tsv"))
     if is_several(options.data):
         return True
-    suffix = Path(data.stem if data.suffix.lower() == ".gz" else data).suffix.lower()
-    is_plain = suffix in _TABLES and not model.schema_.roles and model.schema_.width is None
+    is_plain = suffix_of(data, inside=False) in _TABLES and not model.schema_.roles and model.schema_.width is None
     return is_plain and data.is_file() and data.stat().st_size > _LARGE
 
 
@@ -61,11 +60,11 @@ def write(options: UseOptions, frames: Iterator[Any]) -> int:
 
 
 def blocks_of(options: UseOptions, model: TableModel) -> Iterator[tuple[Any, Any, Locate]]:
-    """The rows in blocks of data frames: the columns to predict from, columns that are kept or None, and their places."""
+    """The rows in blocks of data frames: columns to predict from, columns that are kept or None, and their places."""
     (names, dtype), reading, first = _columns(options, model), Reading.of(model.report_), 0
-    blocks = Blocks(options.data, columns=names, dtype=dtype).frames()
-    kept = kept_columns(options.keep, Blocks(options.data).columns or (), options.data)
-    written = written_columns(options.data, kept, blocks.rows_per_block) if kept else repeat(None)
+    blocks = blocks_of_files(options, None, names, dtype).frames()
+    kept = kept_columns(options.keep, blocks_of_files(options).columns or (), options.data)
+    written = written_columns(options.data, kept, blocks.rows_per_block, options.encoding) if kept else repeat(None)
     for (block, _, _), columns in zip(blocks, written, strict=False):
         locate = shifted(row_place, first)
         yield reading.frame(block, options.data, locate), columns, locate
@@ -81,7 +80,7 @@ def evaluate(options: UseOptions, model: TableModel) -> tuple[Predicted, str]:
         If a file lacks a column, or holds entries of another kind or classes that the model does not know.
     """
     (names, dtype), reading = _columns(options, model), Reading.of(model.report_)
-    blocks = Blocks(options.data, model.target, columns=names, dtype=dtype)
+    blocks = blocks_of_files(options, model.target, names, dtype)
 
     def parts() -> Iterator[Part]:
         first = 0
@@ -99,7 +98,7 @@ def evaluate(options: UseOptions, model: TableModel) -> tuple[Predicted, str]:
 
 def _columns(options: UseOptions, model: TableModel) -> tuple[list[str] | None, dict[str, str] | None]:
     """The columns to predict from, and those that are text for the model, whatever they look like in one file."""
-    names = Blocks(options.data).columns
+    names = blocks_of_files(options).columns
     if names is None:
         return None, None
     verbatim, texts = Reading.of(model.report_).columns(model)

@@ -22,7 +22,7 @@ def may_have_codes(lines: TextIO, separator: str) -> bool:
     """
     mark = re.escape(separator)
     # Classes of characters are found four times as fast as alternatives with the ends of lines.
-    code = re.compile(rf'[{mark}"\n] *0\d+ *[{mark}"\r\n]', re.ASCII)
+    code = re.compile(rf'[{mark}"\r\n] *0\d+ *[{mark}"\r\n]', re.ASCII)
     while chunk := lines.read(_CHUNK):
         # To the end of the line, so that no field is cut.
         if code.search(f"\n{chunk}{lines.readline()}\n"):

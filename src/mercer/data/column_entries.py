@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -15,7 +15,7 @@ import numpy as np
 from mercer._errors import DataError
 from mercer._types import Vector
 from mercer.data.column_features import Missing
-from mercer.data.table import LARGEST
+from mercer.data.table import LARGEST, row_place
 from mercer.data.text_columns import are_codes, is_missing_word, is_text, read_numbers
 from mercer.data.words import shown
 
@@ -204,30 +204,33 @@ def numbers(
         if words is None:
             counts = None if weights is None else weights[known]
             words = tuple(sorted(set(strange))) if read.are_nearly_all(counts) else ()
-        wrong = next((word for word in strange if word not in words), None)
+        wrong = next((place for place, word in zip(read.strange, strange, strict=True) if word not in words), None)
         if wrong is not None:
             raise DataError(
-                f"column {column.name!r} holds numbers, but {shown(wrong)} cannot be read as a number. Correct it, "
-                f'leave it empty (NaN) if it is unknown, or fit with kinds={{{column.name!r}: "category"}}.'
+                f"column {column.name!r} holds numbers, but {shown(entries[wrong])} in {row_place(int(known[wrong]))} "
+                "cannot be read as a number. Correct it, leave it empty (NaN) if it is unknown, or fit with "
+                f'kinds={{{column.name!r}: "category"}}.'
             )
         missing[known] = np.isnan(read.values)
         values[known] = np.where(missing[known], 0.0, read.values)
     large = np.flatnonzero(~missing & ~(np.abs(values) <= LARGEST))
     if large.size:
+        row = int(large[0])
         raise DataError(
-            f"column {column.name!r} holds {values[large[0]]}, but numbers must be finite (infinity is not a number "
-            f"that can be learned) and at most {LARGEST:g} in size. Replace such values by NaN, which means missing."
+            f"column {column.name!r} holds {values[row]} in {row_place(row)}, but numbers must be finite (infinity is "
+            f"not a number that can be learned) and at most {LARGEST:g} in size. Replace such values by NaN, which "
+            "means missing."
         )
     return values, missing, words or ()
 
 
-def dates(column: Column) -> tuple[Vector, Missing]:
+def dates(column: Column, locate: Callable[[int], str] = row_place) -> tuple[Vector, Missing]:
     """The dates of a column in seconds since 1970, (n,), and where they are missing.
 
     Raises
     ------
     DataError
-        If an entry is not a date.
+        If an entry is not a date; the message gives the place of the first by ``locate``.
     """
     values, missing = np.zeros(len(column.entries)), column.missing.copy()
     if column.entries.dtype.kind == "M":
@@ -236,10 +239,9 @@ def dates(column: Column) -> tuple[Vector, Missing]:
     missing |= np.array([is_missing_word(entry) for entry in column.entries], dtype=bool)
     seconds = _dates(column.entries[~missing])
     if seconds is None:
-        raise DataError(
-            f"column {column.name!r} holds dates, but one of its entries is neither a date nor text such as "
-            "2026-01-31; convert the column with pandas.to_datetime."
-        )
+        known = np.flatnonzero(~missing)
+        strange = [row for row in known.tolist() if _dates([column.entries[row]]) is None] or known.tolist()
+        raise DataError(f"{locate(strange[0])}, {not_dates(column.name, column.entries, strange)}")
     values[~missing] = seconds
     return values, missing
 
@@ -254,6 +256,19 @@ def date_times(entries: np.ndarray) -> np.ndarray:
         return entries
     dated = [datetime.combine(_FIRST_DAY, entry) if isinstance(entry, time) else entry for entry in entries]
     return np.array(dated, dtype=object)
+
+
+def not_dates(name: str, entries: Any, strange: Sequence[int]) -> str:
+    """The message for entries of a column of dates that are none, by their rows; it begins with the column.
+
+    >>> not_dates("day", ["2026-01-31", "31.01.2026"], [1])
+    "column 'day': '31.01.2026' is not a date such as 2026-01-31 or 2026-01-31 08:30 (1 of 2 rows). Correct it, or \
+leave it empty."
+    """
+    return (
+        f"column {shown(name)}: {shown(entries[strange[0]])} is not a date such as 2026-01-31 or 2026-01-31 08:30 "
+        f"({len(strange)} of {len(entries)} rows). Correct it, or leave it empty."
+    )
 
 
 def is_date(text: str) -> bool:

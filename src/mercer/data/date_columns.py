@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from mercer._errors import DataError
 from mercer._optional import optional
 from mercer.data.column_entries import Column, dates, kind_of, read_columns
+from mercer.data.table import row_place
 
 _DAY = 86_400.0
 _PERIODS = {"year": 365.2425 * _DAY, "week": 7.0 * _DAY, "day": _DAY}
@@ -55,7 +56,9 @@ def _columns_of_dates(frame: Any, names: Sequence[str]) -> Iterator[Column]:
             yield from (column for column in read_columns(frame[[name]]) if kind_of(column) == "date")
 
 
-def expand_dates(frame: Any, cycles: Mapping[str, Sequence[str]], source: str) -> Any:
+def expand_dates(
+    frame: Any, cycles: Mapping[str, Sequence[str]], source: str, locate: Callable[[int], str] = row_place
+) -> Any:
     """Return a data frame whose columns of dates are numbers, each followed by cosine and sine of its cycles.
 
     Parameters
@@ -65,11 +68,13 @@ def expand_dates(frame: Any, cycles: Mapping[str, Sequence[str]], source: str) -
         As :func:`find_dates` returns them; columns that the frame lacks are left out.
     source : str
         The name of the table in messages.
+    locate : callable
+        Maps a row number to a description of its place, for messages.
 
     Raises
     ------
     DataError
-        If an entry is not a date.
+        If an entry is not a date; the message gives its place.
 
     Examples
     --------
@@ -87,9 +92,9 @@ def expand_dates(frame: Any, cycles: Mapping[str, Sequence[str]], source: str) -
             continue
         (column,) = read_columns(frame[[name]])
         try:
-            seconds, missing = dates(column)
+            seconds, missing = dates(column, locate)
         except DataError as error:
-            raise DataError(f"{source}: {error}") from error
+            raise DataError(f"{source}, {error}") from error
         seconds = np.where(missing, np.nan, seconds)
         # In days, so that digits are left for the time.
         columns[name] = seconds / _DAY

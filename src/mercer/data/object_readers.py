@@ -17,6 +17,7 @@ from mercer.data.graph import Graph, from_data
 from mercer.data.graph_attributes import UnusedAttributes
 from mercer.data.series import Series
 from mercer.data.table import Table
+from mercer.data.text_files import TextFile
 from mercer.data.words import listing, shown
 
 # Of a character beyond 16 bits.
@@ -83,7 +84,7 @@ def read_folder(path: Path, read: Callable[[Path], Table]) -> Table:
     return Table(frame, str(path), {}, usual_target(table.names), table.locate, {"series": "series"})
 
 
-def read_graphs(path: Path) -> Table:
+def read_graphs(file: TextFile) -> Table:
     """Read graphs from a JSON file: a list of graphs, each in the form that networkx calls node-link data.
 
     A graph is ``{"graph": {"label": 1}, "nodes": [{"id": 0, "label": "C"}, ...], "edges": [{"source": 0, "target": 1},
@@ -95,8 +96,10 @@ def read_graphs(path: Path) -> Table:
     DataError
         If the file does not have this form; the message gives the number of the graph.
     """
+    path = file.path
     try:
-        text = path.read_text(encoding="utf-8")
+        with file.open("whole") as lines:
+            text = lines.read()
         items = json.loads(text)
         if _HALF.search(text):
             # JSON may escape half of a character, which no file can hold.

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import SchemaError
 from mercer._optional import optional
 from mercer.data.column_encoder import checked_kinds
+from mercer.data.column_entries import not_dates
 from mercer.data.encoding import as_table
 from mercer.data.fitted import Fitted
 from mercer.data.schema import (
@@ -30,7 +31,6 @@ from mercer.data.table import row_place
 from mercer.data.text_columns import is_text
 from mercer.data.typed_columns import as_kind
 from mercer.data.unknown import note_unknown
-from mercer.data.words import shown
 
 _ENCODED = {"number": "number", "boolean": "number", "category": "category", "date": "date", "text": "text"}
 
@@ -203,9 +203,5 @@ def _as_dates(column: Any, name: str, source: str, locate: Locate) -> Any:
     dates = pandas.to_datetime(column, errors="coerce", utc=True, format="ISO8601")
     bad = np.flatnonzero((dates.isna() & column.notna()).to_numpy())
     if bad.size:
-        row = int(bad[0])
-        raise SchemaError(
-            f"{source}, {locate(row)}, column {shown(name)}: {shown(str(column.iloc[row]))} is not a date such as "
-            f"2026-01-31 or 2026-01-31 08:30 ({bad.size} of {len(column)} rows). Correct it, or leave it empty."
-        )
+        raise SchemaError(f"{source}, {locate(int(bad[0]))}, {not_dates(name, column.to_numpy(), bad.tolist())}")
     return dates.dt.tz_localize(None).to_numpy()

@@ -7,8 +7,8 @@ that name the file, the line and the column.
 from __future__ import annotations
 
 import csv
-import importlib
 from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,35 +20,44 @@ from mercer._optional import optional
 from mercer.data.archives import read_archive
 from mercer.data.code_columns import may_have_codes, restore_codes
 from mercer.data.graph_folders import indicator_of, read_graph_folder
-from mercer.data.libsvm import libsvm_fault, looks_like_libsvm
+from mercer.data.libsvm import first_feature, looks_like_libsvm, read_parts, require_features
 from mercer.data.object_readers import read_folder, read_graphs
 from mercer.data.sample_rows import load_sample
-from mercer.data.separated import DAMAGE, FORMATS, damaged, not_utf8, open_text, separated
+from mercer.data.separated import FORMATS, separated
 from mercer.data.series_files import read_ts
 from mercer.data.sources import SAMPLE, check_source
 from mercer.data.table import Table
+from mercer.data.text_files import DAMAGE, TextFile, damaged, suffix_of, wrong_encoding
 from mercer.data.workbooks import SUFFIXES, read_workbook
+from mercer.engine import memory
 
 
 def read_table(
-    source: str | Path, verbatim: Collection[str] = (), axes: str | None = None, texts: Collection[str] = ()
+    source: str | Path,
+    verbatim: Collection[str] = (),
+    axes: str | None = None,
+    texts: Collection[str] = (),
+    *,
+    encoding: str | None = None,
+    sheet: str | None = None,
 ) -> Table:
     """Read a file, or the sample data set that ``sample:NAME`` names.
 
     Parameters
     ----------
     source : str or pathlib.Path
-        A ``.csv``, ``.tsv``, ``.parquet``, ``.libsvm`` (``.svmlight``, ``.svm``) or ``.npz`` file, or
-        ``"sample:NAME"`` with a name of :func:`mercer.data.samples.samples`. In CSV files the separator
-        may be a comma, a semicolon, a tab or a bar; an empty field, ``?``, ``NA``, ``None``, ``null`` and
-        ``NaN`` are missing values (:data:`mercer.data.text_columns.MISSING_WORDS`), but a line with fewer fields than
-        the header is an error, since it may have been cut. A column of digits alone, of which some begin with a zero,
-        as in ``007``, holds codes, which stay text. A ``.npz`` file holds a two-dimensional
-        array ``X`` and one-dimensional arrays that can be the target, ``y`` by default. Series are read from a ``.npz``
-        file (``X`` of shape (n, times, channels), padded with NaN: see :mod:`mercer.data.archives`), a ``.ts`` file
-        (:mod:`mercer.data.series_files`) or a folder, and graphs from a ``.json`` file (see
-        :mod:`mercer.data.object_readers`) or a folder of the TU data sets (:mod:`mercer.data.graph_folders`). Of a
-        workbook (``.xlsx``, ``.xls``, ``.ods``) the first sheet is read (:mod:`mercer.data.workbooks`).
+        A ``.csv``, ``.tsv``, ``.txt``, ``.parquet``, ``.libsvm`` (``.svmlight``, ``.svm``) or ``.npz`` file, or
+        ``"sample:NAME"`` with a name of :func:`mercer.data.samples.samples`. Text may be packed
+        (:class:`mercer.data.text_files.TextFile`). In CSV files the separator may be a comma, a semicolon, a tab or a
+        bar; an empty field, ``?``, ``NA``, ``None``, ``null`` and ``NaN`` are missing values
+        (:data:`mercer.data.text_columns.MISSING_WORDS`), but a line with fewer fields than the header is an error,
+        since it may have been cut. A column of digits alone, of which some begin with a zero, as in ``007``, holds
+        codes, which stay text. A ``.npz`` file holds a two-dimensional array ``X`` and one-dimensional arrays that can
+        be the target, ``y`` by default. Series are read from a ``.npz`` file (``X`` of shape (n, times, channels),
+        padded with NaN: see :mod:`mercer.data.archives`), a ``.ts`` file (:mod:`mercer.data.series_files`) or a
+        folder, and graphs from a ``.json`` file (see :mod:`mercer.data.object_readers`) or a folder of the TU data
+        sets (:mod:`mercer.data.graph_folders`). Workbooks are ``.xlsx``, ``.xls`` and ``.ods`` files
+        (:mod:`mercer.data.workbooks`).
     verbatim : collection of str
         Columns of text that are kept character by character: in CSV and TSV files ``12`` is then not a number, ``NA``
         is not a missing value, and only an empty field is missing.
@@ -58,12 +67,20 @@ def read_table(
     texts : collection of str
         Columns that are known not to hold numbers, such as categories: in CSV and TSV files their entries stay as they
         are written, so that ``1.10`` is not ``1.1``. Words for missing values are missing values.
+    encoding : str, optional
+        That of a text file. Default: UTF-8, or UTF-16 if the file has its byte order mark.
+    sheet : str, optional
+        The sheet of a workbook by its name, or its number from 1 on. Default: the first.
 
     Raises
     ------
     DataError
         If the file does not exist, is empty, is of an unknown format, or cannot be read; the message gives line and
         column if the format has them.
+    MemoryBudgetError
+        If its text does not fit the memory budget.
+    ParameterError
+        If there is no such encoding.
 
     Examples
     --------
@@ -72,29 +89,42 @@ def read_table(
     (150, 'sepal length (cm)', 'species')
     """
     if axes is None and str(source).startswith(SAMPLE):
+        if encoding is not None or sheet is not None:
+            raise DataError(f"{source} is not a file, so it has no encoding and no sheets; leave the option out.")
         return load_sample(str(source).removeprefix(SAMPLE))
     path = Path(source)
     if axes is not None and path.suffix.lower() != ".npz":
         raise DataError(f"{path}: axes apply only to series in a .npz file; leave them out.")
+    if sheet is not None and suffix_of(path, inside=False) not in SUFFIXES:
+        raise DataError(f"{path} has no sheets, so none can be chosen; leave --sheet out.")
     if path.is_dir():
-        return read_folder(path, read_table) if indicator_of(path) is None else read_graph_folder(path)
+        # Of a folder of series, all files have one encoding.
+        read = partial(read_table, encoding=encoding)
+        return read_folder(path, read) if indicator_of(path) is None else read_graph_folder(path)
     check_source(source)
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    suffix = suffixes[-2] if len(suffixes) > 1 and suffixes[-1] == ".gz" else (suffixes or [""])[-1]
-    reader = _READERS.get(suffix)
-    if reader is None:
-        if not looks_like_libsvm(path):
-            raise DataError(
-                f"{path}: the format {suffix or 'of a file without a suffix'} is unknown; the known formats are "
-                f"{FORMATS}."
-            )
-        reader = _read_libsvm
+    suffix, file = suffix_of(path), TextFile(path, encoding)
+    read_text = _TEXT_READERS.get(suffix)
+    if read_text is None and suffix not in _READERS:
+        read_text = _read_libsvm if looks_like_libsvm(file) else None
+    if read_text is None and suffix not in _READERS:
+        raise DataError(
+            f"{path}: the format {suffix or 'of a file without a suffix'} is unknown; the known formats are {FORMATS}."
+        )
+    if read_text is None and encoding is not None:
+        raise DataError(f"{path} is not a text file, so it has no encoding; leave --encoding out.")
+    if read_text is None and path.suffix.lower() != suffix:
+        raise DataError(f"{path} holds a {suffix} file, and only text is read from such a file; unpack it.")
     try:
-        table = reader(path, verbatim, texts) if axes is None else read_archive(path, axes)
+        if read_text is not None:
+            table = read_text(file, verbatim, texts)
+        elif sheet is not None:
+            table = read_workbook(path, sheet)
+        else:
+            table = _READERS[suffix](path) if axes is None else read_archive(path, axes)
     except DAMAGE as error:
         raise DataError(damaged(path, error)) from error
-    except UnicodeDecodeError as error:
-        raise DataError(not_utf8(path)) from error
+    except UnicodeError as error:
+        raise DataError(wrong_encoding(file)) from error
     except csv.Error as error:
         raise DataError(f"{path} cannot be read as separated values: {error}.") from error
     if table.n_rows == 0:
@@ -108,28 +138,30 @@ def read_table(
 
 
 def _read_separated(
-    path: Path, verbatim: Collection[str], texts: Collection[str], separator: str | None = None
+    file: TextFile, verbatim: Collection[str], texts: Collection[str], separator: str | None = None
 ) -> Table:
-    pandas = optional("pandas", f"reading {path.name}")
-    layout = separated(path, separator)
+    pandas = optional("pandas", f"reading {file.name}")
+    layout = separated(file, separator)
     names = layout.names
     with layout.reading():
-        frame = pandas.read_csv(
-            path,
-            converters={position: _guarded for position, name in enumerate(names) if name in verbatim},
-            dtype={position: str for position, name in enumerate(names) if name in texts and name not in verbatim},
-            **layout.options(),
-        )
-        with open_text(path) as lines:
+        with file.open("whole") as lines:
+            frame = pandas.read_csv(
+                lines,
+                converters={position: _guarded for position, name in enumerate(names) if name in verbatim},
+                dtype={position: str for position, name in enumerate(names) if name in texts and name not in verbatim},
+                **layout.options(),
+            )
+        with file.open() as lines:
             has_codes = may_have_codes(lines, layout.dialect.delimiter)
         if has_codes:
-            restore_codes(frame, pandas.read_csv(path, dtype=str, **layout.options()))
+            with file.open("whole") as lines:
+                restore_codes(frame, pandas.read_csv(lines, dtype=str, **layout.options()))
     if frame.iloc[:, -1].isna().any():
         layout.require_full()
     frame.columns = frame.columns.str.strip()
     for name in set(names) & set(verbatim):
         frame[name] = [field[1:] if isinstance(field, str) else np.nan for field in frame[name].astype(object)]
-    return Table(frame, path.name, locate=layout.line_finder())
+    return Table(frame, file.name, locate=layout.line_finder())
 
 
 def _guarded(field: str) -> Any:
@@ -140,10 +172,13 @@ def _guarded(field: str) -> Any:
 # --- Parquet ------------------------------------------------------------------------------------------------
 
 
-def _read_parquet(path: Path, *_: Collection[str]) -> Table:
+def _read_parquet(path: Path) -> Table:
     pandas = optional("pandas", f"reading {path.name}")
     arrow = optional("pyarrow", f"reading {path.name}")
     try:
+        stated = optional("pyarrow.parquet", f"reading {path.name}").read_metadata(path)
+        # Repeated values are packed: a file of two megabytes may hold a billion numbers.
+        memory.require(8 * stated.num_rows * stated.num_columns, f"the table of {stated.num_rows:,} rows in {path}")
         frame = pandas.read_parquet(path, engine="pyarrow")
     except (arrow.ArrowException, OSError) as error:
         raise DataError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
@@ -156,32 +191,45 @@ def _read_parquet(path: Path, *_: Collection[str]) -> Table:
 # --- libsvm -------------------------------------------------------------------------------------------------
 
 
-def _read_libsvm(path: Path, *_: Collection[str]) -> Table:
-    # Imported here and by name: scikit-learn's data sets bring packages that no other format needs.
-    load = importlib.import_module("sklearn.datasets").load_svmlight_file
-    try:
-        # zero_based=True keeps the numbers of the file, so that two files of one data set always agree.
-        X, y = load(str(path), zero_based=True)
-    except (ValueError, IndexError, OverflowError) as error:
-        raise DataError(libsvm_fault(path, str(error))) from error
-    return Table(sp.csr_matrix(X), path.name, {"label": y}, "label", lambda row: f"example {row + 1}")
+def _read_libsvm(file: TextFile, *_: Collection[str]) -> Table:
+    parts, labels, size = [], [], 0
+    for X, y in read_parts(file):
+        size += X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+        # Beside the parts, the whole that is made of them.
+        memory.require(2 * size, f"reading {file}")
+        parts.append(X)
+        labels.append(y)
+    if not parts:
+        raise DataError(f"{file} has no rows of data; at least one is needed to predict, and more to learn.")
+    whole = sp.vstack(parts, format="csr")
+    width = int(whole.indices.max(initial=-1)) + 1
+    require_features(first_feature(whole), width, str(file))
+    X = sp.csr_matrix((whole.data, whole.indices, whole.indptr), shape=(whole.shape[0], width))
+    return Table(X, file.name, {"label": np.concatenate(labels)}, "label", lambda row: f"example {row + 1}")
 
 
-def _read_tsv(path: Path, verbatim: Collection[str], texts: Collection[str]) -> Table:
-    return _read_separated(path, verbatim, texts, "\t")
+def _read_tsv(file: TextFile, verbatim: Collection[str], texts: Collection[str]) -> Table:
+    return _read_separated(file, verbatim, texts, "\t")
 
 
-_READERS: dict[str, Callable[[Path, Collection[str], Collection[str]], Table]] = {
+def _read_txt(file: TextFile, verbatim: Collection[str], texts: Collection[str]) -> Table:
+    return (_read_libsvm if looks_like_libsvm(file) else _read_separated)(file, verbatim, texts)
+
+
+_TEXT_READERS: dict[str, Callable[[TextFile, Collection[str], Collection[str]], Table]] = {
     ".csv": _read_separated,
     ".tsv": _read_tsv,
     ".tab": _read_tsv,
-    ".parquet": _read_parquet,
-    ".pq": _read_parquet,
+    ".txt": _read_txt,
     ".libsvm": _read_libsvm,
     ".svmlight": _read_libsvm,
     ".svm": _read_libsvm,
-    ".npz": lambda path, *_: read_archive(path),
-    ".json": lambda path, *_: read_graphs(path),
-    ".ts": lambda path, *_: read_ts(path),
-    **dict.fromkeys(SUFFIXES, lambda path, *_: read_workbook(path)),
+    ".json": lambda file, *_: read_graphs(file),
+    ".ts": lambda file, *_: read_ts(file),
+}
+_READERS: dict[str, Callable[[Path], Table]] = {
+    ".parquet": _read_parquet,
+    ".pq": _read_parquet,
+    ".npz": read_archive,
+    **dict.fromkeys(SUFFIXES, read_workbook),
 }

@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer._errors import DataError, MercerWarning, SchemaError, warn_user
 from mercer._optional import optional
-from mercer.data.column_entries import is_date
+from mercer.data.column_entries import is_date, not_dates
 from mercer.data.fitted import Fitted
 from mercer.data.roles import ROLES
 from mercer.data.statements import Count, Each, Maybe, Texts, Word
@@ -356,11 +356,8 @@ def _number_or_category(column: Any, name: str, source: str, locate: Locate) -> 
                     others | {row for row, entry in zip(text.tolist(), written, strict=True) if not is_date(entry)}
                 )
                 if strange:
-                    raise DataError(
-                        f"{source}, {locate(strange[0])}, column {shown(name)}: {shown(column.iloc[strange[0]])} "
-                        f"is not a date such as 2026-01-31 or 2026-01-31 08:30 ({len(strange)} of {len(column)} rows). "
-                        "Correct it, or leave it empty."
-                    )
+                    message = not_dates(name, column.to_numpy(), strange)
+                    raise DataError(f"{source}, {locate(strange[0])}, {message}")
                 raise _dates(name, written.iloc[0], place)
             raise DataError(
                 f"{place}: the column holds {what} such as "

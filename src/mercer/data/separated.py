@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import re
 import warnings
-import zipfile
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from mercer._errors import DataError
 from mercer._optional import optional
 from mercer.data.table import is_number
 from mercer.data.text_columns import MISSING_WORDS
+from mercer.data.text_files import TextFile
 from mercer.data.words import listing
 
 FORMATS = (
-    ".csv, .tsv, .parquet, .libsvm (or .svmlight, .svm), "
-    ".npz, .json, .ts, .xlsx (or .xls, .ods); .csv, .tsv and .libsvm also with .gz"
+    ".csv, .tsv, .txt, .parquet, .libsvm (or .svmlight, .svm), "
+    ".npz, .json, .ts, .xlsx (or .xls, .ods); those of text also with .gz, or in a .zip of their own"
 )
-DAMAGE = (gzip.BadGzipFile, EOFError, zipfile.BadZipFile, zlib.error)
 # Lines from which the dialect of a text file is inferred.
 _HEAD = 200
 # A line with so many more separators than the header is looked at first: pandas would read all of its fields.
@@ -47,12 +44,17 @@ class Dialect(csv.excel):
 
 @dataclass(frozen=True)
 class Separated:
-    """A file of separated values: its path, the names of its columns, its dialect and its decimal mark."""
+    """A file of separated values: the names of its columns, its dialect and its decimal mark."""
 
-    path: Path
+    file: TextFile
     names: list[str]
     dialect: Dialect
     decimal: str
+
+    @property
+    def path(self) -> Path:
+        """The path of the file."""
+        return self.file.path
 
     def options(self) -> dict[str, Any]:
         """Arguments of ``pandas.read_csv`` for this file."""
@@ -65,13 +67,12 @@ class Separated:
             "quoting": self.dialect.quoting,
             "skipinitialspace": True,
             "low_memory": False,
-            "encoding": "utf-8-sig",
         }
 
     @contextmanager
     def reading(self) -> Iterator[None]:
         """As :meth:`errors`, and the warnings of pandas about lines of other lengths are errors, too."""
-        kinds = optional("pandas", f"reading {self.path.name}").errors
+        kinds = optional("pandas", f"reading {self.file.name}").errors
         with self.errors(), warnings.catch_warnings():
             # pandas warns where a line has more fields than the header, and then drops them.
             warnings.simplefilter("error", kinds.ParserWarning)
@@ -80,22 +81,22 @@ class Separated:
     @contextmanager
     def errors(self) -> Iterator[None]:
         """Turn the errors of ``pandas.read_csv`` in the block into errors that name line and column."""
-        errors = optional("pandas", f"reading {self.path.name}").errors
+        errors = optional("pandas", f"reading {self.file.name}").errors
         try:
             yield
         except (errors.ParserError, errors.ParserWarning) as error:
             raise DataError(self._fault(str(error))) from error
         except errors.EmptyDataError as error:
-            raise DataError(f"{self.path} is empty: it has no header line.") from error
+            raise DataError(f"{self.file} is empty: it has no header line.") from error
         except OverflowError as error:
             raise DataError(
-                f"{self.path} has a whole number of over 300 digits, which this version of pandas cannot read; update "
+                f"{self.file} has a whole number of over 300 digits, which this version of pandas cannot read; update "
                 "pandas, or write an 'x' in front of digits that are codes."
             ) from error
 
     def line_finder(self) -> Callable[[int], str]:
         """Return a function from the number of a row, from 0, to its line in words."""
-        return _line_finder(self.path, self.dialect)
+        return _line_finder(self.file, self.dialect)
 
     def require_full(self) -> None:
         """Raise ``DataError`` if a line has fewer fields than the header.
@@ -103,20 +104,20 @@ class Separated:
         pandas fills such lines with missing values, the last column among them. So this pass over the file is needed
         only if that column has some.
         """
-        short = _too_narrow(self.path, self.dialect, len(self.names))
+        short = _too_narrow(self.file, self.dialect, len(self.names))
         if short is not None:
             raise DataError(short)
 
     def _fault(self, message: str) -> str:
         """The place and cause of what pandas could not parse, found by reading the file again, record by record."""
         if "EOF inside string" in message:
-            line, column = _unclosed_quote(self.path, self.dialect)
-            return f'{self.path}, line {line}, column {column}: a quotation mark (") is opened and never closed.'
-        wide = _too_wide(self.path, self.dialect, len(self.names))
-        return wide or f"{self.path} cannot be read as separated values: {message}."
+            line, column = _unclosed_quote(self.file, self.dialect)
+            return f'{self.file}, line {line}, column {column}: a quotation mark (") is opened and never closed.'
+        wide = _too_wide(self.file, self.dialect, len(self.names))
+        return wide or f"{self.file} cannot be read as separated values: {message}."
 
 
-def separated(path: Path, separator: str | None = None, *, whole: bool = True) -> Separated:
+def separated(file: TextFile, separator: str | None = None, *, whole: bool = True) -> Separated:
     """Return how the fields of a file are set apart, inferred from its first lines.
 
     In files with tabs, quotation marks may be letters of the text; with ``whole``, all lines are read to decide.
@@ -126,59 +127,24 @@ def separated(path: Path, separator: str | None = None, *, whole: bool = True) -
     DataError
         If the file has no header, or a line near the beginning has far too many fields.
     """
-    header, *rows = _first_lines(path)
+    header, *rows = _first_lines(file)
     if separator is None:
         separator = max(",;\t|", key=lambda mark: len(_fields(header, Dialect(mark))))
-    dialect = Dialect(separator, separator != "\t" or _is_quoted(path, None if whole else _HEAD))
+    dialect = Dialect(separator, separator != "\t" or _is_quoted(file, None if whole else _HEAD))
     names = _fields(header, dialect)
-    _check_header(path, names)
+    _check_header(file, names)
     # As pandas calls them where it reads the header.
     names = [name or f"Unnamed: {place}" for place, name in enumerate(names)]
     if any(row.count(separator) > len(names) + _MANY_MORE for row in rows):
         # Python's reader, unlike pandas', raises for fields of more than 128 KiB, which may well be data.
         with suppress(csv.Error):
-            wide = _too_wide(path, dialect, len(names))
+            wide = _too_wide(file, dialect, len(names))
             if wide is not None:
                 raise DataError(wide)
     # Files with semicolons mostly come from where the decimal point is a comma.
     fields = [field for row in rows for field in _fields(row, dialect)] if separator == ";" else []
     decimal = "," if any(re.fullmatch(r"[-+]?\d*,\d+", field) for field in fields) else "."
-    return Separated(path, names, dialect, decimal)
-
-
-def open_text(path: Path) -> TextIO:
-    """Open a text file, also one that ends in ``.gz``."""
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
-
-
-def damaged(path: Path, error: Exception) -> str:
-    """The message for a compressed file that cannot be read."""
-    # Old versions of Python quote what they found instead of a header.
-    text = str(error)
-    return f"{path}: the file is damaged or was cut short: {text if len(text) <= 200 else text[:200] + '...'}."
-
-
-def not_utf8(path: Path) -> str:
-    """The message for a file that is not UTF-8 text, with the place of the first strange byte."""
-    try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-            data = file.read()
-    except DAMAGE as error:
-        return damaged(path, error)
-    if data.startswith((b"\x1f\x8b", b"PK")):
-        return f"{path} is a compressed file or a workbook, not text; save it as CSV, or name it .csv.gz if it is."
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
-        return (
-            f"{path}, line {line}, column {column}: the byte 0x{data[error.start]:02x} is not UTF-8 text. "
-            "Save the file as UTF-8 (it may be Latin-1 or UTF-16 now)."
-        )
-    return f"{path} is not UTF-8 text."
+    return Separated(file, names, dialect, decimal)
 
 
 def _fields(line: str, dialect: Dialect) -> list[str]:
@@ -190,16 +156,15 @@ def _fields(line: str, dialect: Dialect) -> list[str]:
     return [field.strip() for field in fields]
 
 
-def _is_quoted(path: Path, most: int | None) -> bool:
+def _is_quoted(file: TextFile, most: int | None) -> bool:
     """Whether quotation marks set fields apart in a file with tabs, or are letters of the text.
 
     They are letters where every line (of the first ``most``) has its full number of tabs, and some field begins with
     one and is not a whole quotation.
     """
     width, odd = None, False
-    with open_text(path) as file:
-        lines: Iterable[str] = islice(file, most)
-        for line in lines:
+    with file.open() as lines:
+        for line in islice(lines, most):
             fields = line.rstrip("\r\n").split("\t")
             width = width or len(fields)
             if len(fields) != width and line.strip():
@@ -208,51 +173,51 @@ def _is_quoted(path: Path, most: int | None) -> bool:
     return not odd
 
 
-def _first_lines(path: Path) -> list[str]:
+def _first_lines(file: TextFile) -> list[str]:
     """The header and the following lines from which the dialect is inferred; blank lines do not count."""
-    with open_text(path) as lines:
+    with file.open("part") as lines:
         first = list(islice((line.rstrip("\r\n") for line in lines if line.strip()), _HEAD))
     if not first:
-        raise DataError(f"{path} is empty: it holds only blank lines.")
+        raise DataError(f"{file} is empty: it holds only blank lines.")
     if "\0" in first[0]:
-        raise DataError(f"{path}, line 1: this is not a text file (it holds zero bytes); the formats are {FORMATS}.")
+        raise DataError(f"{file}, line 1: this is not a text file (it holds zero bytes); the formats are {FORMATS}.")
     return first
 
 
-def _check_header(path: Path, names: list[str]) -> None:
+def _check_header(file: TextFile, names: list[str]) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if all(is_number(name) for name in names) or any(is_number(name) for name in twice):
         raise DataError(
-            f"{path}, line 1: {listing(names, 4)} appear in place of column names; add a "
+            f"{file}, line 1: {listing(names, 4)} appear in place of column names; add a "
             "first line with a name for every column."
         )
     if twice:
         position = [i + 1 for i, name in enumerate(names) if name == twice[0]]
         raise DataError(
-            f"{path}, line 1: the column name {twice[0]!r} appears in columns {position[0]} and {position[1]}; "
+            f"{file}, line 1: the column name {twice[0]!r} appears in columns {position[0]} and {position[1]}; "
             "column names must be unique."
         )
 
 
-def _too_wide(path: Path, dialect: Dialect, width: int) -> str | None:
+def _too_wide(file: TextFile, dialect: Dialect, width: int) -> str | None:
     """The place of the first record with more fields than the header, in words; None if there is none."""
-    with open_text(path) as lines:
+    with file.open() as lines:
         records = csv.reader(lines, dialect)
         for record in records:
             if len(record) > width:
                 return (
-                    f"{path}, line {records.line_num}, column {width + 1}: the header has {width} columns, but this "
+                    f"{file}, line {records.line_num}, column {width + 1}: the header has {width} columns, but this "
                     f"line has {len(record)} ({record[width]!r} is the first too many). Fields that hold the "
                     'separator must stand in quotation marks (").'
                 )
     return None
 
 
-def _too_narrow(path: Path, dialect: Dialect, width: int) -> str | None:
+def _too_narrow(file: TextFile, dialect: Dialect, width: int) -> str | None:
     """The place of the first record with fewer fields than the header, and their number; None if there is none."""
     first, length, last, count = 0, 0, False, 0
     # Python's reader, unlike pandas', raises for fields of more than 128 KiB.
-    with open_text(path) as lines, suppress(csv.Error):
+    with file.open() as lines, suppress(csv.Error):
         records = csv.reader(lines, dialect)
         for record in records:
             if not _is_filled(record):
@@ -266,7 +231,7 @@ def _too_narrow(path: Path, dialect: Dialect, width: int) -> str | None:
     others = f", and so have {count - 1} later lines" if count > 2 else ", and so has a later line" if count > 1 else ""
     cause = "It is the last line: the file may have been cut short. " if last and count == 1 else ""
     return (
-        f"{path}, line {first}: the header has {width} columns, but this line has {length}{others}. {cause}Correct the "
+        f"{file}, line {first}: the header has {width} columns, but this line has {length}{others}. {cause}Correct the "
         "file; a missing value needs its separator, so that its line has as many as the header."
     )
 
@@ -276,21 +241,21 @@ def _is_filled(record: list[str]) -> bool:
     return any(field.strip() for field in record) or len(record) > 1
 
 
-def _unclosed_quote(path: Path, dialect: Dialect) -> tuple[int, int]:
+def _unclosed_quote(file: TextFile, dialect: Dialect) -> tuple[int, int]:
     """Line and column where the record begins that runs to the end of the file: its last field holds the mark."""
     line, following, fields = 1, 1, 1
-    with open_text(path) as lines:
+    with file.open() as lines:
         records = csv.reader(lines, dialect)
         for record in records:
             line, following, fields = following, records.line_num + 1, len(record)
     return line, fields
 
 
-def _line_finder(path: Path, dialect: Dialect) -> Callable[[int], str]:
+def _line_finder(file: TextFile, dialect: Dialect) -> Callable[[int], str]:
     def locate(row: int) -> str:
         """The line of the record: quoted fields may hold line breaks, and blank lines do not count as records."""
         # Python's reader, unlike pandas', raises for fields of more than 128 KiB.
-        with open_text(path) as lines, suppress(csv.Error):
+        with file.open() as lines, suppress(csv.Error):
             records = csv.reader(lines, dialect)
             filled = -1
             for record in records:

@@ -11,9 +11,9 @@ import numpy as np
 
 from mercer._errors import DataError, MercerWarning, warn_user
 from mercer.data.object_readers import column_of
-from mercer.data.separated import open_text
 from mercer.data.series import Series
 from mercer.data.table import Table
+from mercer.data.text_files import TextFile
 from mercer.data.words import counted, shown
 
 _TARGET = "label"
@@ -35,7 +35,7 @@ class _Header:
         return self.classes is not None or self.has_number
 
 
-def read_ts(path: Path) -> Table:
+def read_ts(file: TextFile) -> Table:
     """Read a ``.ts`` file: a header of lines that begin with ``@``, and after ``@data`` a series in each line.
 
     Channels are separated by ``:``, and their values by commas. After the channels comes the class
@@ -53,8 +53,8 @@ def read_ts(path: Path) -> Table:
     MercerWarning
         If a series has another length, or other channels, than the header says.
     """
-    header, series, labels, lines = _Header(), [], list[Any](), list[int]()
-    with open_text(path) as text:
+    path, header, series, labels, lines = file.path, _Header(), [], list[Any](), list[int]()
+    with file.open("whole") as text:
         inside = False
         for number, line in _lines(text):
             if not inside:

@@ -1,4 +1,4 @@
-"""The first sheet of a workbook (``.xlsx``, ``.xls``, ``.ods``) as a table."""
+"""A sheet of a workbook (``.xlsx``, ``.xls``, ``.ods``) as a table."""
 
 from __future__ import annotations
 
@@ -18,16 +18,22 @@ SUFFIXES = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
 _FIRST_ROW = 2
 
 
-def read_workbook(path: Path) -> Table:
-    """Read the first sheet: names in its first row, and a row of data in each one that follows.
+def read_workbook(path: Path, sheet: str | None = None) -> Table:
+    """Read a sheet, by default the first: names in its first row, and a row of data in each one that follows.
 
     Cells have the types of the sheet: numbers, dates, text, true and false. Empty cells and the words of
     :data:`mercer.data.text_columns.MISSING_WORDS` are missing values; rows without any entry are left out.
 
+    Parameters
+    ----------
+    path : pathlib.Path
+    sheet : str, optional
+        The name of a sheet, or its number from 1 on.
+
     Raises
     ------
     DataError
-        If the file is not a workbook, or a column has no name, or the name of another one.
+        If the file is not a workbook, it has no such sheet, or a column has no name, or the name of another one.
     MemoryBudgetError
         If the sheet does not fit the memory budget.
     MissingDependencyError
@@ -36,7 +42,7 @@ def read_workbook(path: Path) -> Table:
     Warns
     -----
     MercerWarning
-        If there are further sheets.
+        If there are further sheets, and none is chosen.
     """
     pandas = optional("pandas", f"reading {path.name}")
     calamine = optional("python_calamine", f"reading {path.name}")
@@ -44,17 +50,18 @@ def read_workbook(path: Path) -> Table:
     try:
         book = calamine.CalamineWorkbook.from_path(str(path))
         names = list(book.sheet_names)
-        cells = book.get_sheet_by_index(0).to_python(skip_empty_area=False) if names else []
+        place = _place(path, names, sheet)
+        cells = book.get_sheet_by_index(place).to_python(skip_empty_area=False) if names else []
     except (calamine.CalamineError, OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read as a workbook: {error}.") from error
-    if len(names) > 1:
+    if len(names) > 1 and sheet is None:
         warn_user(
             f"{path} has {len(names)} sheets, of which the first, {names[0]!r}, is read; the others are "
-            f"{listing(names[1:])}. To read another one, save it to a file of its own.",
+            f"{listing(names[1:])}. Choose one by its name or number: --sheet 2.",
             MercerWarning,
         )
     if not cells:
-        raise DataError(f"{path}: the sheet {names[0]!r} is empty." if names else f"{path} has no sheets.")
+        raise DataError(f"{path}: the sheet {names[place]!r} is empty." if names else f"{path} has no sheets.")
     header = _header(path, cells[0])
     frame = pandas.DataFrame([row[: len(header)] for row in cells[1:]], columns=header, dtype=object)
     frame = frame.mask(frame.isin(["", *MISSING_WORDS]))
@@ -63,6 +70,15 @@ def read_workbook(path: Path) -> Table:
     for name in header:
         frame[name] = _column(frame[name], pandas)
     return Table(frame, path.name, locate=lambda row: f"row {int(kept[row]) + _FIRST_ROW} of the sheet")
+
+
+def _place(path: Path, names: list[str], sheet: str | None) -> int:
+    """The position of a sheet: a name comes before a number."""
+    if sheet is None or sheet in names:
+        return 0 if sheet is None else names.index(sheet)
+    if not (sheet.isdecimal() and 1 <= int(sheet) <= len(names)):
+        raise DataError(f"{path} has no sheet {sheet!r}; it has {listing(names)}, or 1 to {len(names)}.")
+    return int(sheet) - 1
 
 
 def _header(path: Path, cells: list[Any]) -> list[str]:

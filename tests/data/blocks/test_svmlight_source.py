@@ -9,13 +9,13 @@ import scipy.sparse as sp
 
 from mercer import Blocks
 from mercer._errors import DataError
-from mercer.data.blocks import svmlight_source
+from mercer.data import libsvm
 from mercer.data.blocks.block import join
 
 
 def test_widths_are_those_of_all_files(tmp_path, monkeypatch):
     # A line or two at a time.
-    monkeypatch.setattr(svmlight_source, "_CHUNK", 8)
+    monkeypatch.setattr(libsvm, "_CHUNK", 8)
     (tmp_path / "a.svm").write_text("# a remark\n1 0:2 3:4\n\n-1 1:1\n2\n")
     (tmp_path / "b.svmlight").write_text("")
     with gzip.open(tmp_path / "c.libsvm.gz", "wt") as file:
@@ -39,6 +39,7 @@ def test_widths_are_those_of_all_files(tmp_path, monkeypatch):
         ("nan 0:1\n", r"a\.svm, row 1: the target y is missing"),
         ("", "has no rows"),
         ("1\n2\n", "has no features"),
+        ("1 0:1 1:4 2:6\n-1 0:2 1:6 2:9\n", "a kernel matrix of 2 rows in LIBSVM's form"),
     ],
 )
 def test_files_that_cannot_be_used(tmp_path, text, words):

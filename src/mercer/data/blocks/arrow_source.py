@@ -16,9 +16,10 @@ from mercer._optional import optional
 from mercer.data.blocks.arrow_fragment import NUMBERS, Fragment, named_faults
 from mercer.data.blocks.block import Piece
 from mercer.data.blocks.choice import Choice
-from mercer.data.blocks.files import Files, find_files, suffix_of
+from mercer.data.blocks.files import Files, find_files
 from mercer.data.blocks.named_columns import ArrowColumns
 from mercer.data.blocks.source import FLOAT64, Layout, Source, piece_of
+from mercer.data.text_files import suffix_of
 from mercer.data.words import shown
 
 PARQUET, IPC = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")

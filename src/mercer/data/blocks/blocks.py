@@ -127,9 +127,10 @@ class Blocks(Passes):
         columns: Any = None,
         sample_weight: str | None = None,
         dtype: Mapping[str, str] | None = None,
+        encoding: str | None = None,
         rows_per_block: int | None = None,
     ) -> Blocks:
-        """Read files of comma- or tab-separated values with a header each; also ``.gz``.
+        """Read files of comma- or tab-separated values with a header each; also ``.gz``, or one in a ``.zip``.
 
         Parameters
         ----------
@@ -138,13 +139,16 @@ class Blocks(Passes):
             As of :class:`Blocks`, by the names of columns.
         dtype : dict of str to str, optional
             Types of columns that the first 1000 rows do not show, such as ``{"zip": "str"}``.
+        encoding : str, optional
+            That of the files. Default: UTF-8, or UTF-16 if a file has its byte order mark.
         rows_per_block : int, optional
 
         Returns
         -------
         Blocks
         """
-        return cls._of(CsvSource.of(source, Choice.of(target, columns, sample_weight), dtype), rows_per_block)
+        choice = Choice.of(target, columns, sample_weight)
+        return cls._of(CsvSource.of(source, choice, dtype, encoding), rows_per_block)
 
     @classmethod
     def from_npy(cls, X: Any, y: Any = None, *, sample_weight: Any = None, rows_per_block: int | None = None) -> Blocks:

@@ -14,15 +14,18 @@ from mercer._errors import DataError, ParameterError
 from mercer._optional import optional
 from mercer.data.blocks.block import Piece
 from mercer.data.blocks.choice import Choice
-from mercer.data.blocks.files import Files, find_files, suffix_of
+from mercer.data.blocks.files import Files, find_files
 from mercer.data.blocks.named_columns import FrameColumns
 from mercer.data.blocks.source import Layout, Source, frame_layout, piece_of
 from mercer.data.code_columns import restore_codes
-from mercer.data.separated import DAMAGE, Separated, damaged, not_utf8, separated
+from mercer.data.separated import Separated, separated
 from mercer.data.table import is_number
+from mercer.data.text_files import DAMAGE, TextFile, damaged, suffix_of, wrong_encoding
 from mercer.data.words import listing, shown
 
 SUFFIXES = (".csv", ".tsv", ".tab")
+TEXT = ".txt"
+"""A suffix that is read if a file is named, but not of the files in a folder, which may be notes."""
 # Rows of the first file from which the types of the columns are inferred.
 _HEAD = 1000
 # How columns are read that pandas takes for such a kind of numbers there; others are text.
@@ -39,9 +42,12 @@ class CsvSource(Source):
     files: Files
     choice: Choice
     dtype: tuple[tuple[str, str], ...] = ()
+    encoding: str | None = None
 
     @classmethod
-    def of(cls, paths: Any, choice: Choice, dtype: Mapping[str, str] | None = None) -> CsvSource:
+    def of(
+        cls, paths: Any, choice: Choice, dtype: Mapping[str, str] | None = None, encoding: str | None = None
+    ) -> CsvSource:
         """From a path, a pattern, a folder or a list of paths; ``dtype`` gives types of columns.
 
         Raises
@@ -52,7 +58,7 @@ class CsvSource(Source):
         if dtype is not None and not isinstance(dtype, Mapping):
             raise ParameterError(f'dtype must be a dict such as {{"zip": "str"}}, but is {dtype!r}.')
         given = tuple((str(name), str(kind)) for name, kind in (dtype or {}).items())
-        return cls(Files.of(find_files(paths, SUFFIXES)), choice, given)
+        return cls(Files.of(find_files(paths, SUFFIXES)), choice, given, encoding)
 
     @cached_property
     def layout(self) -> Layout:
@@ -84,8 +90,9 @@ class CsvSource(Source):
         for path, size in zip(self.files.paths, self.files.sizes, strict=True):
             if size:
                 separator = "\t" if suffix_of(path) in (".tsv", ".tab") else None
-                with _named_faults(path):
-                    one = separated(path, separator, whole=False)
+                file = TextFile(path, self.encoding)
+                with _named_faults(file):
+                    one = separated(file, separator, whole=False)
                     # pandas warns where the first row has more fields than the header, and then drops them. Such
                     # warnings are errors here alone, because filters of warnings are those of all threads.
                     with one.reading():
@@ -110,7 +117,7 @@ class CsvSource(Source):
             raise ParameterError(f"dtype names the column {strange[0]!r}, but the columns are {listing(first.names)}.")
         columns = self.choice.resolve(first.names, str(first.path))
         needed = [*columns, *self.choice.targets, *([self.choice.weight] if self.choice.weight else [])]
-        with _named_faults(first.path), first.errors():
+        with _named_faults(first.file), first.errors():
             head = next(_chunks(first, _HEAD, {}))
             restore_codes(head, next(_chunks(first, _HEAD, dict.fromkeys(first.names, "str"))))
         types = {name: _type_of(head[name]) for name in needed}
@@ -119,11 +126,11 @@ class CsvSource(Source):
     def _frames(self, one: Separated, rows: int) -> Iterator[Any]:
         """Yield data frames of at most so many rows, with the same columns for every file."""
         types = self._types
-        with _named_faults(one.path), one.errors():
+        with _named_faults(one.file), one.errors():
             chunks = _chunks(one, rows, types)
         while True:
             try:
-                with _named_faults(one.path), one.errors():
+                with _named_faults(one.file), one.errors():
                     frame = next(chunks, None)
             except DataError:
                 raise
@@ -132,7 +139,7 @@ class CsvSource(Source):
             if frame is None:
                 return
             if one.path not in self._full and frame.iloc[:, -1].isna().any():
-                with _named_faults(one.path):
+                with _named_faults(one.file):
                     one.require_full()
                 self._full.add(one.path)
             yield frame[list(types)]
@@ -160,10 +167,12 @@ def _chunks(one: Separated, rows: int, types: Mapping[str, str]) -> Iterator[Any
     pandas = optional("pandas", f"reading {one.path.name}")
     # All columns are read: with a choice of them, pandas does not see lines with too many fields. Before version 3.1 it
     # does not see them either where such a line is the first of a later chunk.
-    with pandas.read_csv(
-        one.path, chunksize=rows, header=0, names=one.names, dtype=dict(types), **one.options()
-    ) as reader:
+    with (
+        one.file.open("part") as lines,
+        pandas.read_csv(lines, chunksize=rows, header=0, names=one.names, dtype=dict(types), **one.options()) as reader,
+    ):
         for frame in reader:
+            lines.begin_part()
             if len(frame):
                 yield frame
 
@@ -182,13 +191,13 @@ def _fits(text: str, kind: str, decimal: str) -> bool:
 
 
 @contextmanager
-def _named_faults(path: Path) -> Iterator[None]:
-    """Name the file, and the place if it is known, in errors of decompression and of text that is not UTF-8."""
+def _named_faults(file: TextFile) -> Iterator[None]:
+    """Name the file, and the place if it is known, in errors of decompression and of text in another encoding."""
     try:
         yield
     except DAMAGE as error:
-        raise DataError(damaged(path, error)) from error
-    except UnicodeDecodeError as error:
-        raise DataError(not_utf8(path)) from error
+        raise DataError(damaged(file.path, error)) from error
+    except UnicodeError as error:
+        raise DataError(wrong_encoding(file)) from error
     except csv.Error as error:
-        raise DataError(f"{path} cannot be read as separated values: {error}.") from error
+        raise DataError(f"{file} cannot be read as separated values: {error}.") from error

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from mercer._errors import DataError, ParameterError
+from mercer.data.text_files import suffix_of
 from mercer.data.words import listing
-
-_PACKED = (".gz",)
 
 
 @dataclass(frozen=True)
@@ -72,18 +71,6 @@ def find_files(source: Any, suffixes: Iterable[str]) -> list[Path]:
     return paths
 
 
-def suffix_of(path: Path) -> str:
-    """The suffix that tells the format, in lower case.
-
-    >>> suffix_of(Path("a.CSV.gz"))
-    '.csv'
-    """
-    parts = [suffix.lower() for suffix in path.suffixes]
-    if len(parts) > 1 and parts[-1] in _PACKED:
-        return parts[-2]
-    return parts[-1] if parts else ""
-
-
 def _files_of(source: Any, suffixes: tuple[str, ...]) -> list[Path]:
     if not isinstance(source, (str, Path)):
         raise ParameterError(f"a file must be named by a str or a Path, but one is {str(source)[:80]!r}.")
@@ -93,7 +80,9 @@ def _files_of(source: Any, suffixes: tuple[str, ...]) -> list[Path]:
     except OSError as error:
         raise DataError(f"{path} cannot be a file: {error.strerror}.") from error
     if path.is_dir():
-        inside = sorted(file for file in path.rglob("*") if suffix_of(file) in suffixes and _is_visible(file, path))
+        inside = sorted(
+            file for file in path.rglob("*") if suffix_of(file, inside=False) in suffixes and _is_visible(file, path)
+        )
         if not inside:
             raise DataError(f"the folder {path} has no files with the suffix {' or '.join(suffixes)}.")
         return inside

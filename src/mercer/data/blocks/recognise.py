@@ -15,12 +15,14 @@ from mercer.data.blocks.arrow_source import ArrowSource, is_arrow
 from mercer.data.blocks.block import is_frame
 from mercer.data.blocks.choice import Choice
 from mercer.data.blocks.csv_source import CsvSource
-from mercer.data.blocks.files import find_files, suffix_of
+from mercer.data.blocks.files import find_files
 from mercer.data.blocks.function_source import FunctionSource
 from mercer.data.blocks.memory_source import ArraySource, FrameSource
 from mercer.data.blocks.npy_source import NpySource
 from mercer.data.blocks.source import Source
 from mercer.data.blocks.svmlight_source import SvmlightSource
+from mercer.data.libsvm import looks_like_libsvm
+from mercer.data.text_files import TextFile, suffix_of
 from mercer.data.words import listing
 
 _SUFFIXES = {
@@ -92,6 +94,8 @@ def _kind_of(source: Any) -> str:
     paths = find_files(source, known)
     suffixes = dict.fromkeys(suffix_of(path) for path in paths)
     kinds = {kind for kind, own in _SUFFIXES.items() for suffix in suffixes if suffix in own}
+    if set(suffixes) == {csv_source.TEXT}:
+        return "svmlight" if looks_like_libsvm(TextFile(paths[0])) else "csv"
     if len(kinds) == 1 and set(suffixes) <= set(_SUFFIXES[next(iter(kinds))]):
         return kinds.pop()
     raise DataError(

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
-import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from io import BytesIO
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,13 +14,10 @@ from mercer._errors import DataError
 from mercer.data.blocks.block import Block, Piece
 from mercer.data.blocks.files import Files, find_files
 from mercer.data.blocks.source import FLOAT64, Layout, Source, array_piece
-from mercer.data.libsvm import libsvm_fault
-from mercer.data.separated import DAMAGE, damaged, not_utf8
+from mercer.data.libsvm import first_feature, read_parts, require_features
+from mercer.data.text_files import TextFile
 
 SUFFIXES = (".svmlight", ".libsvm", ".svm")
-# Bytes of text that are read at a time; they become about as many of CSR.
-_CHUNK = 2**22
-_MOST_FEATURES = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -43,11 +36,13 @@ class SvmlightSource(Source):
     def layout(self) -> Layout:
         if self.n_features is not None:
             return Layout(self.n_features, None, FLOAT64, True, None, FLOAT64)
-        n, d = 0, 0
+        n, d, first = 0, 0, [np.zeros(0)]
         for X, _, _, _ in self._parts():
             n, d = n + X.shape[0], max(d, int(X.indices.max(initial=-1)) + 1)
+            first.append(first_feature(X))
         if n == 0 or d == 0:
             raise DataError(f"{self} has no {'rows' if n == 0 else 'features'}.")
+        require_features(np.concatenate(first), d, str(self))
         return Layout(d, None, FLOAT64, True, n, FLOAT64)
 
     def pieces(self, rows: int, frames: bool) -> Iterator[Piece]:
@@ -68,39 +63,8 @@ class SvmlightSource(Source):
 
     def _parts(self) -> Iterator[tuple[Any, Any, str, int]]:
         """Yield CSR rows, labels, the file and the number of the first row in it."""
-        # Imported here and by name: scikit-learn's data sets bring packages that no other format needs.
-        load = importlib.import_module("sklearn.datasets").load_svmlight_file
         for path in self.files.paths:
             row = 0
-            for lines in _line_groups(path):
-                try:
-                    # zero_based=True keeps the numbers of the file, so that all files agree.
-                    X, y = load(BytesIO(lines), n_features=_MOST_FEATURES, zero_based=True)
-                except (ValueError, IndexError, OverflowError) as error:
-                    raise DataError(_fault(path, error)) from error
-                if X.shape[0]:
-                    yield sp.csr_matrix(X), np.asarray(y), str(path), row
-                    row += X.shape[0]
-
-
-def _fault(path: Path, error: Exception) -> str:
-    try:
-        return libsvm_fault(path, str(error))
-    except UnicodeDecodeError:
-        return not_utf8(path)
-
-
-def _line_groups(path: Path) -> Iterator[bytes]:
-    """Yield whole lines of a file, some megabytes at a time."""
-    try:
-        with _open_bytes(path) as file:
-            while lines := file.readlines(_CHUNK):
-                yield b"".join(lines)
-    except DAMAGE as error:
-        raise DataError(damaged(path, error)) from error
-
-
-def _open_bytes(path: Path) -> BinaryIO | gzip.GzipFile:
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path)
-    return path.open("rb")
+            for X, y in read_parts(TextFile(path)):
+                yield X, y, str(path), row
+                row += X.shape[0]

@@ -11,8 +11,9 @@ from mercer.data.blocks import arrow_source, csv_source
 from mercer.data.blocks.arrow_source import ArrowSource
 from mercer.data.blocks.block import Block, Cutter
 from mercer.data.blocks.choice import Choice
-from mercer.data.blocks.files import find_files, suffix_of
+from mercer.data.blocks.files import find_files
 from mercer.data.separated import separated
+from mercer.data.text_files import TextFile, suffix_of
 
 # Rows that are read at a time where no number is given.
 _ROWS = 2**16
@@ -23,7 +24,9 @@ def is_written(path: Path) -> bool:
     return suffix_of(path) in (*csv_source.SUFFIXES, *arrow_source.SUFFIXES)
 
 
-def written_columns(data: Any, names: Sequence[str], rows: int | None = None) -> Iterator[Any]:
+def written_columns(
+    data: Any, names: Sequence[str], rows: int | None = None, encoding: str | None = None
+) -> Iterator[Any]:
     """Yield data frames of so many rows with the fields of some columns, all of them at once by default.
 
     Fields of CSV files are text, an empty one for a gap. Columns of Parquet and Arrow files have their types, of which
@@ -35,6 +38,8 @@ def written_columns(data: Any, names: Sequence[str], rows: int | None = None) ->
         Files of one format, as of :class:`mercer.Blocks`.
     names : sequence of str
     rows : int, optional
+    encoding : str, optional
+        That of text files; see :class:`~mercer.data.text_files.TextFile`.
 
     Examples
     --------
@@ -46,7 +51,11 @@ def written_columns(data: Any, names: Sequence[str], rows: int | None = None) ->
     """
     paths = find_files(data, (*csv_source.SUFFIXES, *arrow_source.SUFFIXES))
     is_text = suffix_of(paths[0]) in csv_source.SUFFIXES
-    pieces = _texts(paths, names, rows) if is_text else _typed(data, names, rows or _ROWS)
+    pieces = (
+        _texts([TextFile(path, encoding) for path in paths], names, rows)
+        if is_text
+        else _typed(data, names, rows or _ROWS)
+    )
     if rows is None:
         yield optional("pandas", "reading columns").concat(list(pieces), ignore_index=True)
         return
@@ -58,15 +67,16 @@ def written_columns(data: Any, names: Sequence[str], rows: int | None = None) ->
         yield block.X
 
 
-def _texts(paths: Sequence[Path], names: Sequence[str], rows: int | None) -> Iterator[Any]:
+def _texts(files: Sequence[TextFile], names: Sequence[str], rows: int | None) -> Iterator[Any]:
     pandas = optional("pandas", "reading columns")
-    for path in paths:
-        if not path.stat().st_size:
+    for file in files:
+        if not file.path.stat().st_size:
             continue
-        one = separated(path, "\t" if suffix_of(path) in (".tsv", ".tab") else None, whole=rows is None)
+        one = separated(file, "\t" if suffix_of(file.path) in (".tsv", ".tab") else None, whole=rows is None)
         options = {**one.options(), "na_filter": False, "dtype": str, "chunksize": rows or _ROWS}
-        with pandas.read_csv(path, **options) as reader:
+        with file.open("part") as lines, pandas.read_csv(lines, **options) as reader:
             for frame in reader:
+                lines.begin_part()
                 frame.columns = frame.columns.str.strip()
                 yield frame[list(names)]
 
