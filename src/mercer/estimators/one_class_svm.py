@@ -280,10 +280,12 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         Their decision values are zero up to the tolerance and rounding, whose sign means nothing.
         """
         may_rise = learned.weights < weight
-        left_open = min(float(learned.residual[may_rise].max(initial=0.0)), solver_of(self).tol)
-        # Sums of alpha_i k(x_i, x) are rounded in units of their largest terms, those of float32 rows in float32.
-        largest = float(np.abs(learned.gram.diagonal()).max()) * float(learned.weights.sum())
-        return left_open + _ROUNDING * float(np.finfo(X.dtype).eps) * largest
+        left_open = np.minimum(learned.residual, solver_of(self).tol)
+        # A sum of alpha_i k(x_i, x) is rounded in units of its terms, that of float32 rows in float32. Each row has
+        # its own rounding: that of a far row, which is inside by far, moves no boundary.
+        lengths = np.sqrt(np.abs(np.asarray(learned.gram.diagonal(), dtype=np.float64)))
+        rounding = _ROUNDING * float(np.finfo(X.dtype).eps) * lengths * float(lengths @ learned.weights)
+        return float((left_open + rounding)[may_rise].max(initial=0.0))
 
     def certificate_of(
         self,

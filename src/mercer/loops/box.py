@@ -57,9 +57,11 @@ def shift(weights, rise, fall, i, j, step):
     room_i = end_i - beta[i]
     room_j = beta[j] - end_j
     moved = min(step, room_i, room_j)
-    # A weight within rounding of its bound is at its bound: as a free one it would decide the offset.
-    beta[i] = end_i if room_i - moved <= AT_BOUND * (upper[i] - lower[i]) else beta[i] + moved
-    beta[j] = end_j if room_j - moved <= AT_BOUND * (upper[j] - lower[j]) else beta[j] - moved
+    # A weight within rounding of its bound is at its bound: as a free one it would decide the offset. The unit is that
+    # of the weights, since the box may be far wider than any of them becomes.
+    rounding = AT_BOUND * max(abs(beta[i]), abs(beta[j]), moved)
+    beta[i] = end_i if room_i - moved <= rounding else beta[i] + moved
+    beta[j] = end_j if room_j - moved <= rounding else beta[j] - moved
     rise[i] = slope_up(beta[i], upper[i], tube[i])
     fall[i] = slope_down(beta[i], lower[i], tube[i])
     rise[j] = slope_up(beta[j], upper[j], tube[j])

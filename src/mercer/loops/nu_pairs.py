@@ -177,10 +177,11 @@ def _assess_both(F, linear, weights, a, total, figures):
     """Fill the figures of a certificate: what :func:`mercer.loops.pairs.assess` says of each group, in one."""
     beta, lower, upper, _ = weights
     parts = np.empty((2, FIGURES))
-    assess(F[:a], linear[:a], beta[:a], lower[:a], upper[:a], True, parts[0])
-    assess(F[a:], linear[a:], beta[a:], lower[a:], upper[a:], True, parts[1])
+    first = assess(F[:a], linear[:a], beta[:a], lower[:a], upper[:a], True, parts[0])
+    second = assess(F[a:], linear[a:], beta[a:], lower[a:], upper[a:], True, parts[1])
     for column in range(2):
-        figures[column] = parts[0, column] + parts[1, column]
+        # Of weights that have the sums ``total`` and ``-total``.
+        figures[column] = parts[0, column] + parts[1, column] + (first - second) * total
     for column in (2, 4, 5):
         figures[column] = max(parts[0, column], parts[1, column])
     figures[6] = max(abs(parts[0, 6] - total), abs(parts[1, 6] - total))

@@ -206,6 +206,8 @@ def assess(F, linear, beta, lower, upper, intercept, figures):
         dual += 0.5 * beta[r] * (linear[r] + F[r])
         box = max(box, lower[r] - beta[r], beta[r] - upper[r])
         total += beta[r]
+    # Of weights that have the sum 0.
+    dual -= offset * total
     figures[0], figures[1], figures[2] = dual + gap, dual, violation
     figures[4], figures[5], figures[6] = worst, box, abs(total) if intercept else 0.0
     return offset

@@ -109,13 +109,16 @@ def _shift(weights, rise, fall, direction, count, length):
             if room < length:
                 length = room
                 first = s
+    largest = 0.0
+    for s in range(count):
+        largest = max(largest, abs(beta[rows[s]]), abs(length * shares[s]))
     for s in range(count):
         k, share = rows[s], shares[s]
         if share != 0:
             end = _end(beta[k], lower[k], upper[k], tube[k], share)
             moved = beta[k] + length * share
             # A weight within rounding of its bound is at its bound: as a free one it would decide the offset.
-            at_end = s == first or abs(end - moved) <= AT_BOUND * (upper[k] - lower[k])
+            at_end = s == first or abs(end - moved) <= AT_BOUND * largest
             beta[k] = end if at_end else moved
             # A row that was there before is inside its bounds, and was; new ones are the last.
             if at_end or first >= 0 or s >= count - 2:

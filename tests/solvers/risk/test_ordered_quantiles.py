@@ -122,6 +122,26 @@ def test_at_a_small_penalty_it_is_the_linear_programme() -> None:
     assert best.fun - 1e-9 <= losses <= best.fun + slack + 1e-6 * best.fun
 
 
+@pytest.mark.parametrize("seed, price", [(4, 1e4), (0, 1e6)])
+def test_steps_do_not_crawl_where_prices_are_large(seed: int, price: float) -> None:
+    rng = np.random.default_rng([seed, 40])
+    x = rng.uniform(0, 1, (40, 1))
+    y = np.sin(6 * x[:, 0]) + (0.1 + x[:, 0]) * 0.5 * rng.normal(size=40)
+    levels, K = np.array([0.05, 0.25, 0.5, 0.75, 0.95]), RBF.from_gamma(0.1)(x)
+    solution = QuantilesSolver().solve(OrderedQuantiles(PrecomputedGram(K), y, levels, np.full(40, price)))
+    certificate, value = solution.certificate, solution.value
+    assert solution.status is Status.converged and certificate.iterations < 1000
+    F = K @ value.C + value.b
+    objective = 0.5 * float((value.C * (K @ value.C)).sum()) + price * float(pinball(y, levels, F).sum())
+    assert certificate.primal == pytest.approx(objective, rel=1e-8)
+    # Multipliers in the box, whose rows are in order and whose columns sum to 0, bound the best value from below.
+    U = solution.state
+    assert np.abs(U.sum(axis=0)).max() <= 1e-6 * price
+    assert certificate.dual == pytest.approx(
+        -float((U * y[:, None]).sum()) - 0.5 * float((U * (K @ U)).sum()), rel=1e-5
+    )
+
+
 def test_what_is_refused() -> None:
     gram = PrecomputedGram(np.eye(3))
     for levels in ([0.5, 0.5], [0.0, 0.5], [0.5, 1.0], []):

@@ -32,6 +32,9 @@ _ROUNDS = 60
 _PATIENCE = 8
 # The curvature of the first envelope, in units of the kernel's own, its growth, and the most of it.
 _FIRST, _GROWTH, _LAST = 10.0, 6.0, 1e9
+# Newton's method takes ten steps or so for an envelope; with more than the first number it crawls from kink to kink.
+# The curvature then grows by this power of what it grew by before.
+_LONGEST, _SLOWER = 50, 0.5
 # The part of the allowed gap that is left to Newton's method.
 _INNER = 0.1
 
@@ -181,7 +184,7 @@ def _multipliers(
     if start is not None:
         point, U = Point(start[0], newton.K @ start[0], start[1]), -start[0]
     unit = 1.0 / max(float(newton.K.diagonal().mean()), 1e-300)
-    sigma, idle, steps = _FIRST * unit, 0, 0
+    sigma, growth, idle, steps = _FIRST * unit, _GROWTH, 0, 0
     best: _Certified | None = None
     for _ in range(_ROUNDS):
         rows = OrderedRows(problem.targets, problem.levels, problem.price, U, sigma)
@@ -190,15 +193,20 @@ def _multipliers(
         def enough(residual: Residual, within: float = within) -> bool:
             return residual.bound <= within
 
-        residual, used = newton.minimise(rows, 1.0, point, enough, limit - steps)
-        steps, point, U = steps + used, residual.point, residual.expansion.gradient
+        residual, used = newton.minimise(rows, 1.0, point, enough, min(_LONGEST, limit - steps))
+        steps += used
         now = _certify(problem, newton.K, residual)
         better = best is None or now.primal - now.dual < best.primal - best.dual
         idle = 0 if best is None or now.primal - now.dual < 0.5 * (best.primal - best.dual) else idle + 1
         best = now if better or best is None else best
         if best.primal - best.dual <= tol * abs(best.primal) or steps >= limit or idle > _PATIENCE:
             break
-        sigma = min(_GROWTH * sigma, _LAST * unit)
+        if used < _LONGEST:
+            point, U = residual.point, residual.expansion.gradient
+            sigma = min(growth * sigma, _LAST * unit)
+        else:
+            # The envelope is too sharp for steps from here: back to where the last one worked, and on more slowly.
+            sigma, growth = sigma / growth, growth**_SLOWER
     assert best is not None
     return best, steps
 

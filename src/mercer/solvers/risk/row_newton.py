@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._types import Matrix
+from mercer.engine import threads
 from mercer.engine.progress import Progress
 from mercer.engine.trace import record
 from mercer.solvers.risk.kernel_products import KernelProducts
@@ -97,6 +98,7 @@ class Newton:
         best = self.residual(rows, lam, self._settled(rows, lam, point))
         residual, idle, steps = best, 0, 0
         while steps < limit and idle < _PATIENCE and not enough(residual):
+            threads.checkpoint()
             change = self._direction(residual, lam)
             length = self._search(rows, lam, residual, change)
             steps += 1

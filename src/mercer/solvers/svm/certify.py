@@ -101,11 +101,16 @@ def _terms(point: Iterate, offsets: tuple[float, ...] | None = None) -> Vector:
     return np.where(np.isnan(terms), np.inf, terms)
 
 
-def objectives(point: Iterate) -> tuple[float, float]:
-    """Return the primal and dual objective at ``point``, whose gradient must be exact."""
+def objectives(point: Iterate, offsets: tuple[float, ...] | None = None) -> tuple[float, float]:
+    """Return the primal and dual objective at ``point``, whose gradient must be exact.
+
+    Where rounding has left the sums off their totals, the dual objective is that of weights which have these: the
+    offsets are what it changes by.
+    """
+    offsets = point.offsets() if offsets is None else offsets
     with np.errstate(over="ignore", invalid="ignore"):
-        dual = point.dual()
-        return dual + float(_terms(point).sum()), dual
+        dual = point.dual() - float(np.asarray(offsets) @ point.off())
+        return dual + float(_terms(point, offsets).sum()), dual
 
 
 def keep_step(work: str, point: Iterate) -> None:
@@ -132,19 +137,25 @@ def bounds(problem: BoxQP, point: Iterate, values: tuple[float, float]) -> tuple
     primal, dual = values
     if not np.isfinite(values).all():
         return values
-    squares = squares_of(problem.gram, problem.once)
-    if squares is None:
-        return values
-    lengths = np.sqrt(np.maximum(squares, 0.0))
+    errors = gradient_bounds(problem, point)
     with np.errstate(over="ignore", invalid="ignore"):
-        size = float(lengths @ np.abs(point.beta))
-        prices = np.maximum(point.upper, -point.lower)
-        of_dual, of_losses = 0.5 * _ROUNDING * size**2, _ROUNDING * size * float(lengths @ prices)
+        of_dual = 0.5 * float(errors @ np.abs(point.beta))
+        of_losses = float(errors @ np.maximum(point.upper, -point.lower))
     if not np.isfinite(of_losses) or of_dual + of_losses <= _SMALL * max(abs(primal), abs(dual)):
         return values
     # Weights of 0, where these are allowed, have a dual objective of 0 without rounding.
     has_zero = not np.any(problem.totals) and bool(((point.lower <= 0) & (point.upper >= 0)).all())
     return primal + of_losses, max(dual - of_dual, 0.0 if has_zero else -np.inf)
+
+
+def gradient_bounds(problem: BoxQP, point: Iterate) -> Vector:
+    """Bounds of the rounding of each entry of ``K beta``, (n,); 0 where the diagonal of K is not known."""
+    squares = squares_of(problem.gram, problem.once)
+    if squares is None:
+        return np.zeros(len(point.beta))
+    lengths = np.sqrt(np.maximum(squares, 0.0))
+    with np.errstate(over="ignore"):
+        return _ROUNDING * lengths * float(lengths @ np.abs(point.beta))
 
 
 def squares_of(gram: GramMatrix, once: GramMatrix | None) -> Vector | None:
@@ -171,17 +182,16 @@ def gradient_rounding(squares: Vector | None, point: Iterate) -> float:
     return rounding if np.isfinite(rounding) else 0.0
 
 
-def violations(point: Iterate, totals: tuple[float, ...], offsets: tuple[float, ...] | None = None) -> dict[str, float]:
+def violations(point: Iterate, offsets: tuple[float, ...] | None = None) -> dict[str, float]:
     """Return the worst violation of each optimality condition.
 
     ``"stationarity"`` is in units of the decision function, ``"complementary slackness"`` the largest share of one
     row in the duality gap, ``"box"`` and ``"sum"`` how far weights and their sums are from where they must be.
     """
-    sums = [point.beta[part].sum() - total for part, total in zip(point.parts(), totals)]
     outside = np.maximum(point.lower - point.beta, point.beta - point.upper)
     return {
         "stationarity": point.violation(),
         "complementary slackness": float(_terms(point, offsets).max()),
         "box": max(float(outside.max()), 0.0),
-        "sum": float(np.abs(sums).max(initial=0.0)),
+        "sum": float(np.abs(point.off()).max(initial=0.0)),
     }

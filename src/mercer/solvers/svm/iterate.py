@@ -37,7 +37,7 @@ class Iterate:
     beta: Vector
     F: Vector
     tube: float = 0.0
-    sums: int = 1
+    totals: tuple[float, ...] = (0.0,)
     groups: NDArray[np.int8] | None = None
     steps: int = 0
     # The weights at which the gradient is ``linear``, where these are not zero.
@@ -54,7 +54,7 @@ class Iterate:
             beta,
             problem.linear.copy(),
             problem.tube,
-            len(problem.totals),
+            problem.totals,
             problem.groups,
         )
 
@@ -96,6 +96,15 @@ class Iterate:
     def put(self, rows: np.ndarray, part: Iterate) -> None:
         """Copy the weights, the gradient and the steps of a part back; the gradient of other rows is unchanged."""
         self.beta[rows], self.F[rows], self.steps = part.beta, part.F, part.steps
+
+    @property
+    def sums(self) -> int:
+        """The number of sums that the weights must keep."""
+        return len(self.totals)
+
+    def off(self) -> Vector:
+        """By how much each sum is above its total; it is that of the whole problem, not of a part."""
+        return np.array([self.beta[part].sum() - total for part, total in zip(self.parts(), self.totals)])
 
     @property
     def may_rise(self) -> np.ndarray:

@@ -220,9 +220,9 @@ class BoxSolver:
         if not outside <= room:
             raise DataError(f"{name}.improve returned weights outside the box by {outside:.3g}; clip them to it.")
         point = Iterate.begin(problem, beta)
-        off = [abs(float(point.beta[part].sum()) - total) for part, total in zip(point.parts(), problem.totals)]
-        if max(off, default=0.0) > len(beta) * room:
-            raise DataError(f"{name}.improve returned weights whose sums are off by {max(off):.3g}; keep the sums.")
+        off = float(np.abs(point.off()).max(initial=0.0))
+        if off > len(beta) * room:
+            raise DataError(f"{name}.improve returned weights whose sums are off by {off:.3g}; keep the sums.")
         return point.beta
 
 
@@ -248,7 +248,7 @@ def certified(
 ) -> Solution[BoxQPValue, Vector]:
     """Return the certified solution at ``point``, whose gradient is exact; ``values`` are primal and dual."""
     offsets = point.offsets()
-    conditions = violations(point, problem.totals, offsets)
+    conditions = violations(point, offsets)
     if problem.convex and status is not Status.converged:
         values = bounds(problem, point, values)
     certificate = Certificate(
