@@ -287,3 +287,18 @@ def test_balanced_multipliers_are_feasible_and_their_conjugates_are_bounded(crit
     else:
         conjugate = weights @ (u * y + u**2 / 4 + 5.0).sum(axis=1)
     assert conjugate <= balanced.conjugate + 1e-9 * abs(conjugate)
+
+
+@pytest.mark.parametrize("learner", [KernelLogisticRegression, SVC])
+def test_jitter_is_no_part_of_the_objective(learner):
+    X = np.linspace(-1.0, 1.0, 40)[:, None]
+    y = np.sign(np.sin(9.0 * X[:, 0]))
+    kernel, Z = RBF(1.0), X[:20]
+    model = learner(C=1.0, kernel=kernel, tol=1e-2, approximation="nystroem", landmarks=Z).fit(X, y)
+    beta = model.dual_coef_.ravel()
+    f = kernel(X, Z) @ beta + model.intercept_
+    loss = np.logaddexp(0.0, -y * f) if learner is KernelLogisticRegression else np.maximum(1.0 - y * f, 0.0)
+    certificate = model.certificate_
+    # Coefficients are so large that beta' K beta itself has few digits.
+    assert certificate.primal == pytest.approx(loss.sum() + 0.5 * beta @ kernel(Z) @ beta, rel=1e-4)
+    assert certificate.status is Status.converged and 0 <= certificate.relative_gap <= 1e-2

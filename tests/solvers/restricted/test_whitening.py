@@ -45,3 +45,12 @@ def test_what_cannot_be_overwritten_is_copied(change):
 def test_an_indefinite_matrix_is_refused():
     with pytest.raises(IndefiniteKernelError, match="the 40 landmarks has a negative eigenvalue"):
         Whitening.of(matrix(40, 60, -1.0), overwrite=True)
+
+
+@pytest.mark.parametrize("K", [matrix(40, 60), matrix(300, 5), matrix(600, 5, -1e-14), np.zeros((3, 3))])
+def test_norms_are_those_of_the_matrix_without_jitter(K):
+    beta = np.random.default_rng(1).normal(size=(len(K), 2))
+    expected = np.array([b @ K @ b for b in beta.T])
+    for overwrite in (False, True):
+        found = Whitening.of(K.copy(), overwrite=overwrite).squared_norms(beta)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * np.trace(K))

@@ -272,3 +272,25 @@ def test_values_that_overflow() -> None:
     loss = log_loss(np.arange(20) % 2, np.full(20, 1e9), 2)
     with pytest.raises(NumericalError, match="StandardScaler"):
         LogisticSolver().solve(LogisticRisk(Gram(1e10 * Linear(), rows), loss))
+
+
+@pytest.mark.parametrize("far", [10.0, 1e6, 1e8])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_bounds_hold_where_rows_differ_by_rounding(classes: int, far: float) -> None:
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        rows = far + 0.02 * rng.normal(size=(30, 1))
+        codes = np.concatenate([np.arange(classes), rng.integers(0, classes, 30 - classes)])
+        problem = LogisticRisk(Gram(Linear(), rows), log_loss(codes, np.full(30, 200.0), classes))
+        certificate = LogisticSolver().solve(problem).certificate
+        # An offset takes up the mean of the rows.
+        columns, centred = problem.shape[1], rows - rows.mean()
+
+        def objective(g: np.ndarray, codes: np.ndarray = codes, centred: np.ndarray = centred) -> float:
+            w, b = np.split(g, 2)
+            logs = log_softmax(full(centred * w + b), axis=1)
+            return float(-200.0 * logs[np.arange(30), codes].sum() + 0.5 * (w**2).sum())
+
+        best = minimize(objective, np.zeros(2 * columns), method="BFGS").fun
+        assert certificate.dual <= best * (1 + 1e-9)
+        assert certificate.status is (Status.converged if far < 1e5 else Status.stalled)

@@ -228,3 +228,22 @@ def test_a_solver_is_a_value_that_keeps_nothing_of_a_solve(solver: Any) -> None:
     assert solver == before and hash(solver) == hash(before)
     with pytest.raises(FrozenInstanceError):
         solver.tol = 1.0
+
+
+@pytest.mark.parametrize("far", [1.0, 1e6, 1e8])
+@pytest.mark.parametrize("loss", [Logistic(), Huber(0.5), Hinge()], ids=repr)
+def test_the_bounds_hold_where_rows_differ_by_rounding(loss: Any, far: float) -> None:
+    rng = np.random.default_rng(1)
+    rows = far + 0.02 * rng.normal(size=(30, 1))
+    y = np.where(rng.random(30) > 0.4, 1.0, -1.0)
+    problem = RegularizedRisk(Gram(Linear(), rows), loss, y, alpha=1e-3, intercept=True)
+    certificate = RiskSolver().solve(problem).certificate
+    centred = (rows - rows.mean())[:, 0]
+
+    def objective(g: np.ndarray) -> float:
+        return float(loss.value(y, centred * g[0] + g[1]).sum() + 0.5e-3 * g[0] ** 2)
+
+    # Where the loss has kinks this is above the optimum, which is enough for a bound from below.
+    found = minimize(objective, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-12})
+    assert certificate.dual <= found.fun * (1 + 1e-9)
+    assert certificate.status is Status.converged or far > 1e5

@@ -12,6 +12,7 @@ from mercer._errors import DataError, ParameterError
 from mercer._types import Matrix, Vector
 from mercer.engine import arrays
 from mercer.gram.protocol import GramMatrix
+from mercer.solvers.rounding import product_rounding
 
 # Targets between 2 to the power of minus so much and so much have squares far from the ends of float64.
 _USUAL = 400
@@ -136,23 +137,10 @@ class LinearSystem:
             gap = np.where(shifts == 0, 0.0, gap)
         primal = loss + penalty
         with np.errstate(over="ignore", invalid="ignore"):
-            d = self._rounding(z)
+            d = product_rounding(self.scaled().diagonal(), z)
             above = (d * np.abs(2.0 * r + shifts * z)).sum(axis=0) + (d**2).sum(axis=0)
             below = shifts * (d * np.abs(z)).sum(axis=0)
         return float((primal + above).sum()), float((primal - gap - below).sum())
-
-    def _rounding(self, z: Matrix) -> Matrix:
-        """How far the entries of ``SKSz`` may be off, (n, k), by rounding of K and of the product in float64.
-
-        An entry of K is at most the geometric mean of two on the diagonal. The errors of a sum of n terms are random
-        for practical purposes, so that they grow with the root of n and with that of the sum of squares.
-
-        Source: N. J. Higham, T. Mary, "A new approach to probabilistic rounding error analysis", SIAM J. Sci. Comput.
-        41 (2019), A2815-A2835.
-        """
-        roots = np.sqrt(np.abs(self.scaled().diagonal()))[:, None]
-        size = np.sqrt(((roots * z) ** 2).sum(axis=0))
-        return np.asarray(np.sqrt(len(z)) * np.finfo(np.float64).eps * roots * size)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ from mercer.solvers.restricted import clusters, precondition
 from mercer.solvers.restricted.least_squares_problem import RestrictedLeastSquares
 from mercer.solvers.restricted.passes import Passes, StoredRows, in_single
 from mercer.solvers.restricted.sampled_once import SampledOnce
+from mercer.solvers.restricted.whitening import jitter_share
 from mercer.solvers.solution import Certificate, Solution, Status
 
 # Another solve from the true residual must lower the gap this many times to be worth its passes.
@@ -105,6 +106,9 @@ class RestrictedCG:
             if exponents.any():
                 problem = replace(problem, exponents=exponents)
                 answer, status = self._answer(problem, None if start is None else np.ldexp(start, -exponents))
+            answer = answer.without_jitter(problem)
+            if status is Status.converged and not answer.is_small(self.tol):
+                status = Status.stalled
         answer = replace(
             answer,
             gamma=np.ldexp(answer.gamma, exponents),
@@ -381,6 +385,20 @@ class _Answer:
     def in_double(self, problem: RestrictedLeastSquares) -> _Answer:
         """The same coordinates with a residual in float64, which takes a pass unless it is."""
         return self if self.exact else _Answer.at(problem, self.gamma, self.passes, self.size)
+
+    def without_jitter(self, problem: RestrictedLeastSquares) -> _Answer:
+        """The objective without jitter, and its gap among functions to whose squared norm jitter adds no larger share.
+
+        With the share s of this function, squared lengths of coordinates have the penalty ``alpha / (1 + s)`` at least.
+        """
+        length, norm = (self.gamma**2).sum(axis=0), problem.white.squared_norms(problem.white.coefficients(self.gamma))
+        share = jitter_share(length, norm)
+        kept = 1.0 / (1.0 + share)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            residual = self.residual + problem.alphas * (1.0 - kept) * self.gamma
+            gap = (residual**2).sum(axis=0) / (kept * problem.alphas)
+        objective = self.objective - problem.alphas * (length - norm)
+        return replace(self, objective=objective, gap=np.where(np.isnan(gap), np.inf, gap))
 
     def is_small(self, tol: float) -> bool:
         """Whether no target has a larger gap than this share of its objective."""

@@ -19,7 +19,7 @@ from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients
 from mercer.solvers.restricted import precondition
 from mercer.solvers.restricted.criteria import Criterion, Envelope
 from mercer.solvers.restricted.passes import Part, Passes, RevisableRows, RowsWithState, in_single
-from mercer.solvers.restricted.whitening import Whitening
+from mercer.solvers.restricted.whitening import Whitening, jitter_share
 from mercer.solvers.solution import Certificate, Solution, Status
 
 # A system is solved to this share of its right side, and by at most this many passes.
@@ -142,15 +142,15 @@ class _Point:
             products, sums = rows.sweep(V, visit, widths)
         of_rows = sums[2:].reshape(-1, k)
         multipliers = _Multipliers(problem.white.pull(products).reshape(-1, 2, k), of_rows[:2], of_rows[2:])
-        norm = problem.alpha / 2 * float((functions**2).sum())
-        primal = float(sums[0]) + norm
+        length, norm = np.array([(functions**2).sum()]), np.array([problem.white.squared_norms(V).sum()])
+        primal = float(sums[0]) + problem.alpha / 2 * float(norm[0])
         balance = multipliers.sums.sum(axis=0)
         point = cls(
             gamma,
             primal,
-            float(sums[1]) + norm,
+            float(sums[1]) + problem.alpha / 2 * float(length[0]),
             problem.join(multipliers.features.sum(axis=1), balance) + problem.penalties * gamma,
-            primal - multipliers.dual(problem),
+            primal - multipliers.dual(problem, float(jitter_share(length, norm)[0])),
             float(np.abs(balance).max()) if problem.intercept else 0.0,
             passes + 1,
         )
@@ -165,8 +165,11 @@ class _Multipliers:
     sums: Matrix
     terms: Matrix
 
-    def dual(self, problem: RestrictedRisk) -> float:
-        """A value of the dual objective; with an offset, at multipliers that have the sum 0."""
+    def dual(self, problem: RestrictedRisk, jitter: float) -> float:
+        """A value of the dual objective; with an offset, at multipliers that have the sum 0.
+
+        It is one for all functions to whose squared norm jitter adds at most this share.
+        """
         # Without an offset no sum is too large.
         sums = self.sums if problem.intercept else np.stack([self.sums[0], -self.sums[0]])
         balanced = problem.criterion.balanced(sums, self.terms)
@@ -174,7 +177,7 @@ class _Multipliers:
         # Far from the solution of some losses it is minus infinity.
         with np.errstate(over="ignore"):
             square = float((q**2).sum())
-        return -balanced.conjugate - square / (2 * problem.alpha)
+        return -balanced.conjugate - (1 + jitter) * square / (2 * problem.alpha)
 
 
 @dataclass(frozen=True)

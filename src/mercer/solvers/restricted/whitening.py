@@ -19,12 +19,15 @@ class Whitening:
     r"""The factor of the landmarks' kernel matrix, :math:`K_{mm} + \epsilon I = L L^\top`.
 
     A function :math:`f = \sum_j \beta_j k(z_j, \cdot)` has the coordinates :math:`\gamma = L^\top \beta`, and
-    :math:`\|f\|^2 = \|\gamma\|^2` up to the jitter :math:`\epsilon`, which is of the size of rounding.
+    :math:`\|f\|^2 = \|\gamma\|^2 - \epsilon \|\beta\|^2`. The jitter :math:`\epsilon` is of the size of rounding, but
+    between nearly equal landmarks coefficients may be large.
 
     Parameters
     ----------
     factor : ndarray of shape (m, m)
         L in the upper triangle, as :mod:`mercer.engine.lapack` has it.
+    own_diagonal : ndarray of shape (m,)
+        That of the kernel matrix, which is below the diagonal of ``factor``.
     jitter : float
         What was added to the diagonal.
 
@@ -37,6 +40,7 @@ class Whitening:
     """
 
     factor: Matrix
+    own_diagonal: Vector
     jitter: float
 
     @classmethod
@@ -65,7 +69,7 @@ class Whitening:
         for _ in range(_RAISES):
             factor[positions] = diagonal + jitter
             if not lapack.factor_cholesky(factor):
-                return cls(factor, jitter)
+                return cls(factor, diagonal, jitter)
             _restore(factor)
             jitter *= 10.0
         raise IndefiniteKernelError(
@@ -93,6 +97,20 @@ class Whitening:
         lapack.multiply_triangle(self.factor, rows, transposed=True)
         return rows.T
 
+    def squared_norms(self, beta: Matrix) -> Vector:
+        """``beta_j^T K_mm beta_j`` for coefficients (m, k), without jitter, (k,).
+
+        >>> Whitening.of(np.array([[4.0, 2.0], [2.0, 5.0]])).squared_norms(np.array([[1.0], [1.0]])).tolist()
+        [13.0]
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = self.own_diagonal @ beta**2
+            for rows in tiles.spans(len(self.factor), tiles.TILE):
+                # Below its diagonal, the array of the factor still holds the kernel matrix.
+                below = np.tril(self.factor[rows, : rows.stop], rows.start - 1)
+                squares += 2.0 * (beta[rows] * (below @ beta[: rows.stop])).sum(axis=0)
+        return np.maximum(squares, 0.0)
+
     def pull(self, products: Matrix) -> Matrix:
         """``L^-1 v``: a gradient by coordinates from one by coefficients, (m, k)."""
         rows = np.array(products.T, dtype=np.float64, order="C")
@@ -111,3 +129,13 @@ def _restore(factor: Matrix) -> None:
         corner = np.tril(factor[rows, rows], -1)
         factor[rows, rows] = corner + corner.T
         factor[rows, rows.stop :] = factor[rows.stop :, rows].T
+
+
+def jitter_share(lengths: Vector, norms: Vector) -> Vector:
+    """The share of squared norms (k,) by which jitter makes the squared lengths of coordinates larger.
+
+    >>> jitter_share(np.array([1.5, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])).tolist()
+    [0.5, 0.0, inf]
+    """
+    extra = np.maximum(lengths - norms, 0.0)
+    return np.divide(extra, norms, out=np.where(extra > 0, np.inf, 0.0), where=norms > 0)

@@ -10,6 +10,7 @@ import numpy as np
 from mercer._types import Vector
 from mercer.losses import Loss
 from mercer.solvers.risk.regularized_risk import RegularizedRisk
+from mercer.solvers.rounding import product_rounding
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,19 @@ def bounds(problem: RegularizedRisk, c: Vector, Kc: Vector, b: float, u: Vector,
     penalty = alpha * problem.penalty.value(t)
     norm = max(penalty + alpha * problem.penalty.conjugate(s / alpha) + float((w * slopes) @ Kc), 0.0)
     return Bounds(float(losses.sum()) + penalty, float(rows.sum()) + norm, float(rows.max(initial=0.0)), norm)
+
+
+def with_rounding(problem: RegularizedRisk, found: Bounds, c: Vector, t: float, u: Vector, s: float) -> Bounds:
+    """Bounds moved apart by what rounding of products with K makes of losses and of norms t of c and s of u."""
+    diagonal, alpha, penalty = np.asarray(problem.gram.diagonal(), dtype=np.float64), problem.alpha, problem.penalty
+    d = product_rounding(diagonal, np.column_stack([c, u]))
+    more_t, more_s = (math.sqrt(size**2 + float(np.abs(v) @ e)) for size, v, e in ((t, c, d[:, 0]), (s, u, d[:, 1])))
+    above = alpha * (penalty.value(more_t) - penalty.value(t))
+    below = alpha * (penalty.conjugate(more_s / alpha) - penalty.conjugate(s / alpha))
+    # Beyond the edge of a ball a penalty is infinite, and the norm is there up to rounding.
+    above = (above if math.isfinite(above) else 0.0) + float(np.abs(u) @ d[:, 0])
+    below = below if math.isfinite(below) else 0.0
+    return Bounds(found.primal + above, found.gap + above + below, found.worst_row, found.norm)
 
 
 def balanced(loss: Loss, targets: Vector, w: Vector, u: Vector) -> Vector:

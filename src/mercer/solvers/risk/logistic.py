@@ -135,11 +135,14 @@ class LogisticSolver:
                 point, quality = _settle(problem, point, products, controls, lift)
             else:
                 point, quality = _refine(problem, point, products, controls)
+        rounding = problem.rounding(point)
         status = _status(problem, quality, self.tol, controls)
+        if status is Status.converged and rounding > self.tol * quality.primal:
+            status = Status.stalled
         steps = int(self.max_iter) - controls.left
         certificate = Certificate(
-            quality.primal,
-            quality.primal - quality.gap,
+            quality.primal + rounding,
+            quality.primal - quality.gap - rounding,
             quality.violation,
             steps,
             time.perf_counter() - start_time,

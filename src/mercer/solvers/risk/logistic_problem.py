@@ -9,6 +9,7 @@ import numpy as np
 from mercer._types import Matrix, Vector
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.risk.log_loss import LogLoss, Slope
+from mercer.solvers.rounding import product_rounding
 
 # A function whose squared norm is less than this share of the objective is next to none: rounding must not look large
 # beside it.
@@ -54,6 +55,15 @@ class LogisticRisk:
     def shape(self) -> tuple[int, int]:
         """Rows n and columns m."""
         return len(self.loss.codes), self.loss.columns
+
+    def rounding(self, point: LogisticPoint) -> float:
+        """How far either objective may be off at a point, since products with K are.
+
+        An error d of ``K A`` changes the loss by ``G d`` to first order and half the squared norm by ``A d / 2``.
+        """
+        sizes = np.maximum(np.abs(point.weights), np.abs(self.loss.pull(point.decision)))
+        diagonal = np.asarray(self.gram.diagonal(), dtype=np.float64)
+        return 1.5 * inner(sizes, product_rounding(diagonal, sizes))
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from mercer.engine.progress import Progress
 from mercer.gram.hold import hold_exact
 from mercer.gram.protocol import GramMatrix
 from mercer.losses import HalfSquare
-from mercer.solvers.risk.certify import zero_value
+from mercer.solvers.risk.certify import Bounds, with_rounding, zero_value
 from mercer.solvers.risk.kernel_products import KernelProducts
 from mercer.solvers.risk.quadratic import Aim, Answer, AsBox, ByMultipliers, ByNewton, QuadraticSolver
 from mercer.solvers.risk.regularized_risk import RegularizedRisk
@@ -128,9 +128,12 @@ class RiskSolver:
                 solver.begin(start)
             answer, lam = _minimise(problem, solver, tight, n <= EXACT and not isinstance(solver, ByMultipliers))
         status = _status(aim, answer, solver.steps >= limit)
+        found = with_rounding(problem, answer.bounds, answer.c, answer.t, answer.u, answer.s)
+        if status is Status.converged and not aim.allows(Bounds(found.primal, found.gap - answer.bounds.gap, 0.0, 0.0)):
+            status = Status.stalled
         certificate = Certificate(
-            answer.bounds.primal,
-            answer.bounds.dual,
+            found.primal,
+            found.dual,
             answer.worst,
             solver.steps,
             time.perf_counter() - start_time,
