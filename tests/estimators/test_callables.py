@@ -15,14 +15,17 @@ from sklearn.kernel_ridge import KernelRidge as SklearnRidge
 import estimator_table
 import mercer
 from estimator_table import ALL
-from mercer import SVC, GaussianProcessClassifier, GaussianProcessRegressor, KernelPCA, KernelRidge
+from mercer import SVC, GaussianProcessClassifier, GaussianProcessRegressor, Gram, KernelPCA, KernelRidge
 from mercer._errors import KernelValueError
 from mercer.kernels import RBF, Constant, White, as_kernel, from_function
+from mercer.validity import check
 
 # Each pair is a call of Python.
 N = 45
 X, CLASSES, NUMBERS = estimator_table.X[:N], estimator_table.CLASSES[:N], estimator_table.NUMBERS[:N]
 PAIRS = N * (N + 1) // 2
+# A few pairs are tried in both orders.
+TRIALS = range(1, 17)
 MORE = [
     pytest.param(mercer.OnlineKernelRegressor(budget=20, random_state=0), NUMBERS, id="OnlineKernelRegressor, budget"),
     pytest.param(mercer.KernelQuantileRegression([0.2, 0.8]), NUMBERS, id="KernelQuantileRegression, two"),
@@ -47,10 +50,10 @@ class Counted:
 
 
 @pytest.mark.parametrize(("model", "y"), [*ALL, *MORE])
-def test_a_function_of_single_rows_is_called_once_for_each_pair(model: Any, y: np.ndarray) -> None:
+def test_a_function_of_single_rows_is_called_once_for_most_pairs(model: Any, y: np.ndarray) -> None:
     function = Counted()
     fitted = clone(model).set_params(kernel=from_function(function, pairwise=True)).fit(X, y[:N])
-    assert function.calls == PAIRS
+    assert function.calls - PAIRS in TRIALS
     plain = clone(model).set_params(kernel=RBF(1.0).fixed()).fit(X, y[:N])
     np.testing.assert_allclose(_answers(fitted), _answers(plain), atol=2e-3)
 
@@ -67,14 +70,14 @@ def test_inside_other_kernels_and_a_search(model: Any, y: np.ndarray) -> None:
     function = Counted()
     kernel = 2.0 * from_function(function, pairwise=True) + Constant(0.5)
     clone(model).set_params(kernel=kernel).fit(X, y[:N])
-    assert function.calls == PAIRS
+    assert function.calls - PAIRS in TRIALS
 
 
 def test_choices_of_columns_share_their_values_too() -> None:
     function = Counted()
     kernel = 2.0 * from_function(function, pairwise=True).on([0, 2]) + White(0.1)
     GaussianProcessRegressor(kernel).fit(X, NUMBERS)
-    assert function.calls == PAIRS
+    assert function.calls - PAIRS in TRIALS
 
 
 @pytest.mark.parametrize(("model", "y"), ALL)
@@ -88,7 +91,7 @@ def test_a_bare_function_of_single_rows(model: Any, y: np.ndarray) -> None:
 
     bare = clone(model).set_params(kernel=gaussian).fit(X, y[:N])
     assert [shape for shape in calls if len(shape) == 2] == [(1, 3)]
-    assert len(calls) == PAIRS + 2
+    assert len(calls) - PAIRS - 2 in TRIALS
     declared = clone(model).set_params(kernel=from_function(gaussian, pairwise=True)).fit(X, y[:N])
     np.testing.assert_array_equal(_answers(bare), _answers(declared))
 
@@ -168,3 +171,33 @@ def test_values_that_do_not_fit_the_budget_are_computed_again() -> None:
         _ = first @ np.ones(N), first @ np.ones(N)
         assert function.calls - before > PAIRS
     np.testing.assert_allclose(first.dense(), RBF(1.0)(X), atol=1e-12)
+
+
+def _one_sided(a: Any, b: Any) -> float:
+    return float(np.exp(-abs(a[0] - b[0])) * (1.0 if a[0] <= b[0] else 0.6))
+
+
+def _one_sided_blocks(A: Any, B: Any) -> np.ndarray:
+    return np.array([[_one_sided(a, b) for b in B] for a in A])
+
+
+@pytest.mark.parametrize(
+    "kernel", [from_function(_one_sided, pairwise=True), from_function(_one_sided_blocks)], ids=repr
+)
+@pytest.mark.parametrize(("model", "y"), ALL)
+def test_a_function_that_is_not_symmetric_is_an_error(model: Any, y: np.ndarray, kernel: Any) -> None:
+    with pytest.raises(KernelValueError, match=r"is not symmetric: it is .* for the rows \d+ and \d+ of X, and"):
+        clone(model).set_params(kernel=kernel).fit(X, y[:N])
+    mean = from_function(lambda a, b: (_one_sided(a, b) + _one_sided(b, a)) / 2, pairwise=True)
+    clone(model).set_params(kernel=mean).fit(X, y[:N])
+
+
+@pytest.mark.parametrize("kernel", [from_function(_one_sided, pairwise=True), 2.0 * from_function(_one_sided_blocks)])
+@pytest.mark.parametrize("limit", [None, 10])
+def test_the_report_on_a_function_that_is_not_symmetric(kernel: Any, limit: int | None) -> None:
+    for source in ((kernel, X), (Gram(kernel, X),)):
+        report = check(*source, full_spectrum_up_to=limit)
+        i, j = report.asymmetry_at
+        expected = abs(kernel(X[i : i + 1], X[j : j + 1]) - kernel(X[j : j + 1], X[i : i + 1]))[0, 0]
+        assert report.verdict.name == "asymmetric"
+        assert report.asymmetry == pytest.approx(expected, rel=1e-12) and expected > 0

@@ -340,3 +340,12 @@ def test_terms_share_their_distances(kernel: Kernel, times: int, monkeypatch: py
 def test_cost_grows_with_the_block_and_its_terms() -> None:
     assert k.RBF().cost(10, 20).nbytes == 1600
     assert (k.RBF() + k.Linear()).cost(10, 20, d=5).operations == 2 * k.RBF().cost(10, 20, d=5).operations
+
+
+def test_slopes_of_a_root_where_values_underflow() -> None:
+    X = [[0.0], [1.0], [100.0]]
+    root = (2.0 * k.RBF(1.0)) ** 0.5
+    # The root of 2 RBF(1) is sqrt(2) RBF(sqrt(2)); the slope by its factor's logarithm is half of its sum.
+    same = np.sqrt(2.0) * k.RBF(np.sqrt(2.0))
+    found, expected = (kernel.pullback(X, None, np.ones((3, 3))) for kernel in (root, same))
+    np.testing.assert_allclose(found, expected * [0.5, 1.0], rtol=1e-12)

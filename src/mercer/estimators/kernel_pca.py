@@ -41,6 +41,7 @@ from mercer.gram.precomputed import symmetric_once_centred
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.convert import KernelLike, rate_of_scale
 from mercer.landmarks.choose import Landmarks
+from mercer.solvers.curvature import require_kernel
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.linear_system import LinearSystem
 from mercer.solvers.restricted.components import Components, components
@@ -321,6 +322,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self._fit_kernel(X, intercept=True, gamma=self.gamma_)
         gram = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         positive = self.kernel_ is not None and not self._is_taken_on_trust() and is_usable(self.kernel_, True)
+        if self.kernel_ is not None and self._is_taken_on_trust():
+            # Of its symmetry; the spectrum tells the rest.
+            name, positions = repr(self.kernel_), np.arange(gram.shape[0])
+            require_kernel(gram, positions, X.dtype, balanced=True, curved=True, name=name)
         with naming_what_fits(self, gram.shape[0]):
             solution = solve(
                 Eigenproblem(

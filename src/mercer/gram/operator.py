@@ -16,6 +16,7 @@ from mercer.gram.array_interface import ArrayInterface
 from mercer.gram.features import ExplicitFeatures, features_of_rows
 from mercer.gram.linear import linear_product, worth_it
 from mercer.kernels.base import LinearParts
+from mercer.kernels.function import in_both_orders
 from mercer.kernels.inputs import Index, Rows
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.plan import Plan, check_finite, diagonal
@@ -340,6 +341,15 @@ class Gram(ArrayInterface):
         """
         plan = self._plan
         instead = {use: StoredValues(array) for use, array in values.items()}
+        return self._of(Plan(plan.kernel, plan.left, plan.right, plan.dtype, instead))
+
+    def in_both_orders(self) -> Gram:
+        """Return the same matrix, for which functions of two rows are called for ``(x, z)`` and for ``(z, x)``.
+
+        Otherwise the value of one order counts for both, which hides that a function is not symmetric.
+        """
+        plan = self._plan
+        instead = {**plan.instead, **in_both_orders(plan.kernel._uses(()))}
         return self._of(Plan(plan.kernel, plan.left, plan.right, plan.dtype, instead))
 
     @property

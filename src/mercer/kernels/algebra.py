@@ -187,7 +187,12 @@ class Power(Unary):
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         with scratch(weights) as inner:
             self.kernel._fill(pairs, inner)
-            raise_to(inner, self.exponent - 1)
+            # A value of 0 is one that has underflowed, as has its slope: below exponent 1 their product would be NaN.
+            zero = inner == 0 if self.exponent < 1 else None
+            with np.errstate(divide="ignore"):
+                raise_to(inner, self.exponent - 1)
+            if zero is not None:
+                inner[zero] = 0
             inner *= weights
             inner *= self.exponent
             self.kernel._pull(pairs, inner, slopes)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +31,8 @@ _DIAGONAL_STEP = 32
 _SIDE = 32
 # The values of a function of two single rows are kept where they take at most this share of the memory budget.
 _SHARE = 0.25
+# Pairs that are compared in both orders, and by how much of the largest value, or of eps, these may differ.
+_PROBES, _ROUNDING, _MIRRORED = 16, 1e-6, 1e3
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,13 @@ class _Called(Statistic):
     """The user's function on the raw rows."""
 
     kernel: FromFunction
+    shared: bool = True
+    """Whether a function of two single rows is called for one order of each pair, whose value counts for both."""
 
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
         if self.kernel.pairwise:
             values = None
-            if frame.left is frame.right:
+            if self.shared and frame.left is frame.right:
                 values = side.hold(self.kernel, lambda: _PairValues.within_budget(side.n))
             return (_SingleRows(_each(side.raw), np.arange(side.n), values),)
         return (_Objects(side.raw),)
@@ -73,8 +77,32 @@ class _PairValues:
 
     def __init__(self, n: int) -> None:
         self.known = np.full((n, n), np.nan)
+        self.is_probed = False
         # A function may be called from several threads, but one pair must not be computed by two of them.
         self.lock = threading.Lock()
+
+    def probe(self, rows: Any, kernel: FromFunction) -> None:
+        """Raise unless a few pairs have equal values in both orders, of which only one is computed for the others."""
+        self.is_probed, n = True, len(self.known)
+        if n < 2:
+            return
+        rng = np.random.default_rng(0)
+        first = rng.integers(n, size=_PROBES)
+        second = (first + rng.integers(1, n, size=_PROBES)) % n
+        pairs = np.unique(np.sort([first, second], axis=0), axis=1).T
+        there = np.array([kernel.pair(rows[i], rows[j]) for i, j in pairs])
+        back = np.array([kernel.pair(rows[j], rows[i]) for i, j in pairs])
+        self.known[pairs[:, 0], pairs[:, 1]] = there
+        gaps = np.abs(there - back)
+        eps = np.finfo(np.float32 if getattr(rows, "dtype", None) == np.float32 else np.float64).eps
+        worst = int(np.argmax(gaps))
+        if gaps[worst] > max(_ROUNDING, _MIRRORED * eps) * np.abs([there, back]).max():
+            i, j = pairs[worst]
+            raise KernelValueError(
+                f"{kernel!r} is not symmetric: it is {there[worst]:.6g} for the rows {i} and {j} of X, and "
+                f"{back[worst]:.6g} for the rows {j} and {i}. Pass a function with k(x, z) = k(z, x), such as the mean "
+                "of the two."
+            )
 
     @classmethod
     def within_budget(cls, n: int) -> _PairValues | None:
@@ -101,6 +129,8 @@ class _SingleRows:
         second = np.maximum(self.index[:, None], other.index)
         table = self.values.known
         with self.values.lock:
+            if not self.values.is_probed and (first != second).any():
+                self.values.probe(self.rows, kernel)
             missing = np.isnan(table[first, second])
             if missing.any():
                 for code in np.unique(first[missing] * len(table) + second[missing]):
@@ -218,6 +248,17 @@ class FromFunction(Kernel):
 
     def _uses(self, scope: Scope) -> Iterator[Hashable]:
         yield scope, _Called(self)
+
+
+def in_both_orders(uses: Iterable[Hashable]) -> dict[Hashable, Statistic]:
+    """Substitutes for the functions among the statistics that a kernel uses: they are called for each order of a pair.
+
+    >>> kernel = from_function(lambda x, z: float(x[0] * z[0]), pairwise=True)
+    >>> len(in_both_orders((kernel + 1.0)._uses(())))
+    1
+    """
+    called = [use for use in uses if isinstance(use, tuple) and isinstance(use[1], _Called)]
+    return {use: replace(use[1], shared=False) for use in called}
 
 
 def takes_single_rows(function: Callable[..., Any], X: Any) -> bool:

@@ -17,7 +17,7 @@ from mercer.kernels.kernel import Kernel
 from mercer.kernels.pairs import Pairs, scratch
 from mercer.kernels.statistics import Dot, SquaredDistance, Statistic
 
-Slopes = dict[str, float]
+Powers = dict[str, int]
 # With fewer columns, an exponential in float32 takes less time than a copy of it in memory.
 _FEW_COLUMNS = 32
 
@@ -26,7 +26,7 @@ _FEW_COLUMNS = 32
 class StatisticKernel(Kernel):
     """``k(x, z) = f(t)`` with ``t = multiplier * statistic(x, z)``.
 
-    A leaf gives the statistic, the multiplier with its derivatives by the parameters, ``f`` in place, and ``f``'s
+    A leaf gives the statistic, the multiplier and the powers of the parameters in it, ``f`` in place, and ``f``'s
     derivatives. The multiplier is apart because the engine can apply it at no cost while it computes the statistic,
     and kernels that differ in it alone share the statistic.
     """
@@ -41,8 +41,8 @@ class StatisticKernel(Kernel):
     def _multiplier(self) -> float:
         return 1.0
 
-    def _multiplier_slopes(self) -> Slopes:
-        """Derivative of the multiplier by each of the kernel's numbers that it depends on."""
+    def _multiplier_powers(self) -> Powers:
+        """The powers of the kernel's numbers that the multiplier is proportional to."""
         return {}
 
     def _finish(self, t: Array) -> None:
@@ -81,8 +81,8 @@ class StatisticKernel(Kernel):
         self, pairs: Pairs, inner: Array, values: Array | None, by_itself: dict[str, float], slopes: Array
     ) -> None:
         """Slopes by each number from the weights ``inner`` of ``t``; ``values`` are those of the statistic."""
-        statistic, multiplier, by_multiplier = self._statistic(), self._multiplier(), self._multiplier_slopes()
-        through_multiplier = 0.0 if values is None or not by_multiplier else float(np.vdot(inner, values))
+        statistic, multiplier, powers = self._statistic(), self._multiplier(), self._multiplier_powers()
+        through_multiplier = 0.0 if values is None or not powers else float(np.vdot(inner, values))
         position = 0
         for name, _ in self._numbers():
             number = getattr(self, name)
@@ -91,7 +91,12 @@ class StatisticKernel(Kernel):
                 slopes[position : position + count] += multiplier * pairs.pull(statistic, inner)
                 position += count
                 continue
-            slopes[position] += through_multiplier * by_multiplier.get(name, 0.0) + by_itself.get(name, 0.0)
+            slopes[position] += by_itself.get(name, 0.0)
+            if name in powers:
+                # Of c number^p it is p / number; a number of 0 is a factor itself. In this order nothing overflows.
+                slopes[position] += (
+                    through_multiplier * multiplier * powers[name] / number if number else through_multiplier
+                )
             position += 1
 
     def _uses(self, scope: Scope) -> Iterator[Hashable]:
@@ -121,7 +126,7 @@ class Exponential(StatisticKernel):
 
     def _pull_sum(self, pairs: Pairs, weights: Array, slopes: Array) -> float:
         with scratch(weights) as t:
-            values = pairs.values(self._statistic()) if self._multiplier_slopes() else None
+            values = pairs.values(self._statistic()) if self._multiplier_powers() else None
             if values is None:
                 pairs.statistic(self._statistic(), self._multiplier(), t)
             else:

@@ -8,7 +8,7 @@ import hashlib
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -19,14 +19,41 @@ from mercer.engine import threads
 from mercer.kernels.base import Definiteness
 from mercer.kernels.features import FeatureKernel as CountedFeatures
 from mercer.kernels.features import Features
-from mercer.kernels.leaf import Slopes, StatisticKernel
+from mercer.kernels.leaf import Powers, StatisticKernel
 from mercer.kernels.objects import Packed
 from mercer.kernels.objects import PairKernel as PackedPairs
+from mercer.kernels.parameters import one_of
 from mercer.kernels.statistics import Dot, ManhattanDistance, SquaredDistance, Statistic
+
+_WORDS = {
+    "statistic": ("squared_distance", "manhattan_distance", "inner_product"),
+    "definiteness": ("positive", "conditional", "indefinite"),
+}
+
+
+class _UserDefined:
+    """Checks of the class of a user-defined kernel."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name, allowed in _WORDS.items():
+            word = vars(cls).get(name)
+            # A property decides later.
+            if isinstance(word, str):
+                one_of(cls.__name__, name, word, allowed)
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        fields = {name for name, kind in vars(cls).get("__annotations__", {}).items() if "ClassVar" not in str(kind)}
+        if fields and "__dataclass_fields__" not in vars(cls):
+            raise ParameterError(
+                f"{cls.__name__} has the parameters {', '.join(sorted(fields))}, but is not a dataclass; write "
+                "@dataclass(frozen=True, repr=False) above the class."
+            )
+        return super().__new__(cls)
 
 
 @dataclass(frozen=True, repr=False)
-class VectorKernel(StatisticKernel):
+class VectorKernel(_UserDefined, StatisticKernel):
     r"""Base of user-defined kernels on vectors: ``k(x, z) = value(t)`` for a statistic t of the two rows.
 
     A subclass is a frozen dataclass (``@dataclass(frozen=True, repr=False)``). Its tunable numbers are fields that
@@ -71,6 +98,14 @@ class VectorKernel(StatisticKernel):
     on_trust: ClassVar[bool] = True
     statistic: ClassVar[Literal["squared_distance", "manhattan_distance", "inner_product"]] = "squared_distance"
     definiteness: ClassVar[Definiteness] = "positive"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.statistic == "inner_product" and hasattr(self, "length_scale"):
+            raise ParameterError(
+                f"{type(self).__name__}: an inner product has no length scale, which only distances are divided by; "
+                "give the number another name, such as scale, and use it in value(t) and slopes(t)."
+            )
 
     @abc.abstractmethod
     def value(self, t: Array) -> Array:
@@ -135,11 +170,8 @@ class VectorKernel(StatisticKernel):
         lengths = self._lengths()
         return 1.0 if isinstance(lengths, tuple) else float(lengths) ** -self._power
 
-    def _multiplier_slopes(self) -> Slopes:
-        lengths = self._lengths()
-        if isinstance(lengths, tuple) or not self._power:
-            return {}
-        return {"length_scale": -self._power * self._multiplier() / float(lengths)}
+    def _multiplier_powers(self) -> Powers:
+        return {} if isinstance(self._lengths(), tuple) or not self._power else {"length_scale": -self._power}
 
     def _finish(self, t: Array) -> None:
         t[...] = self._checked("value", self.value(t), t)
@@ -160,7 +192,7 @@ class VectorKernel(StatisticKernel):
 
 
 @dataclass(frozen=True, repr=False)
-class FeatureKernel(CountedFeatures):
+class FeatureKernel(_UserDefined, CountedFeatures):
     """Base of user-defined kernels that count features of objects: ``k(x, z) = sum_f count_f(x) count_f(z)``.
 
     A subclass is a frozen dataclass that declares the kind of its rows (``rows_of``) and counts the features of one of
@@ -251,7 +283,7 @@ def _plain(name: Any) -> Any:
 
 
 @dataclass(frozen=True, repr=False)
-class PairKernel(PackedPairs):
+class PairKernel(_UserDefined, PackedPairs):
     """Base of user-defined kernels that compare two objects directly.
 
     A subclass is a frozen dataclass that declares the kind of its rows (``rows_of``) and compares two of them. A Gram

@@ -56,6 +56,9 @@ class Operand:
         elif isinstance(source, Kernel) or callable(source) or isinstance(source, str):
             raise DataError(f"a kernel has a Gram matrix only on rows of data; pass X as well: check({source!r}, X).")
         declared = source.kernel.definiteness if isinstance(source, Gram) else None
+        if isinstance(source, Gram):
+            # One value a pair would hide that a function is not symmetric.
+            source = source.in_both_orders()
         gram = source if isinstance(source, GramMatrix) else PrecomputedGram(_as_matrix(source))
         if gram.shape[0] != gram.shape[1]:
             raise DataError(

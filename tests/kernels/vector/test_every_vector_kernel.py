@@ -106,6 +106,34 @@ def test_gradients_on_data_of_another_scale(make: type, length_scale: float) -> 
     np.testing.assert_allclose(gradient, differences, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("size", [1e-149, 1e-110, 1e-60, 1e60, 1e110, 1e149])
+def test_slopes_at_length_scales_far_from_the_data_are_about_zero(size: float) -> None:
+    X = np.abs(_BASE)
+    for make in (k.RBF, k.Matern, k.RationalQuadratic, k.Laplacian):
+        for kernel in (make(size), make([size] * 3)):
+            np.testing.assert_allclose(kernel.pullback(X, None, np.ones((9, 9))), 0, atol=1e-12)
+    for nu in (0.5, 1.1, 2.5, np.inf):
+        assert abs(k.Matern(size, nu=nu).pullback(X, None, np.ones((9, 9)))[0]) < 1e-12
+    for kernel in (k.Periodic(size), k.ExpSineSquared(size), k.ChiSquared(size)):
+        np.testing.assert_allclose(kernel.pullback(X, None, np.ones((9, 9))), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-110, 1e110])
+def test_slopes_do_not_depend_on_the_unit(size: float) -> None:
+    weights = np.sin(np.arange(81.0)).reshape(9, 9)
+    for make in (k.RBF, k.Matern, k.RationalQuadratic, k.Laplacian):
+        for unit in (1.3, [1.3, 0.7, 2.0]):
+            expected = make(unit).pullback(_BASE, None, weights)
+            found = make((size * np.asarray(unit)).tolist()).pullback(size * _BASE, None, weights)
+            np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_far_rows_have_the_value_zero_in_single_precision() -> None:
+    X = np.array([[0.0], [1e18]], np.float32)
+    for kernel in (k.RBF(1e-3), k.Matern(1e-3), k.Matern(1e-3, nu=2.5), k.Matern(1e-3, nu=0.5)):
+        np.testing.assert_array_equal(kernel(X), np.eye(2))
+
+
 FINITE = st.floats(-100, 100, width=32)
 
 

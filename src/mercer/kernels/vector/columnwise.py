@@ -11,7 +11,7 @@ from mercer._types import Array
 from mercer.kernels.base import Definiteness, Kind
 from mercer.kernels.inputs import Scope
 from mercer.kernels.kernel import Kernel
-from mercer.kernels.leaf import Exponential, Slopes, StatisticKernel
+from mercer.kernels.leaf import Exponential, Powers, StatisticKernel
 from mercer.kernels.pairs import Pairs, scratch
 from mercer.kernels.parameters import number
 from mercer.kernels.statistics import Agreement, ChiSquaredDistance, Intersection, SameRow, Statistic, SubsetProduct
@@ -51,8 +51,8 @@ class ChiSquared(Exponential, StatisticKernel):
     def _multiplier(self) -> float:
         return -self.gamma
 
-    def _multiplier_slopes(self) -> Slopes:
-        return {"gamma": -1.0}
+    def _multiplier_powers(self) -> Powers:
+        return {"gamma": 1}
 
 
 @dataclass(frozen=True, repr=False)

@@ -19,7 +19,7 @@ from mercer.kernels.algebra import raise_to
 from mercer.kernels.base import Definiteness, LinearParts
 from mercer.kernels.inputs import Rows, Scope
 from mercer.kernels.kernel import Kernel
-from mercer.kernels.leaf import Exponential, Slopes, StatisticKernel
+from mercer.kernels.leaf import Exponential, Powers, StatisticKernel
 from mercer.kernels.pairs import Pairs
 from mercer.kernels.parameters import number, whole
 from mercer.kernels.plan import diagonal
@@ -106,8 +106,8 @@ class Polynomial(DotKernel):
     def _multiplier(self) -> float:
         return self.scale
 
-    def _multiplier_slopes(self) -> Slopes:
-        return {"scale": 1.0}
+    def _multiplier_powers(self) -> Powers:
+        return {"scale": 1}
 
     def _finish(self, t: Array) -> None:
         t += t.dtype.type(self.offset)
@@ -150,8 +150,8 @@ class ExponentialDot(Exponential, DotKernel):
     def _multiplier(self) -> float:
         return self.scale
 
-    def _multiplier_slopes(self) -> Slopes:
-        return {"scale": 1.0}
+    def _multiplier_powers(self) -> Powers:
+        return {"scale": 1}
 
 
 @dataclass(frozen=True, repr=False)
@@ -187,8 +187,8 @@ class Sigmoid(DotKernel):
     def _multiplier(self) -> float:
         return self.scale
 
-    def _multiplier_slopes(self) -> Slopes:
-        return {"scale": 1.0}
+    def _multiplier_powers(self) -> Powers:
+        return {"scale": 1}
 
     def _finish(self, t: Array) -> None:
         t += t.dtype.type(self.offset)

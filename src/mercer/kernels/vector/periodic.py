@@ -11,7 +11,7 @@ import numpy as np
 from mercer._types import Array
 from mercer.kernels.base import Definiteness
 from mercer.kernels.elementary import exponential
-from mercer.kernels.leaf import Exponential, Slopes, StatisticKernel
+from mercer.kernels.leaf import Exponential, Powers, StatisticKernel
 from mercer.kernels.parameters import number
 from mercer.kernels.statistics import PeriodicDistance, SquaredDistance, Statistic
 
@@ -50,8 +50,8 @@ class Periodic(Exponential, StatisticKernel):
     def _multiplier(self) -> float:
         return -2 / self.length_scale**2
 
-    def _multiplier_slopes(self) -> Slopes:
-        return {"length_scale": 4 / self.length_scale**3}
+    def _multiplier_powers(self) -> Powers:
+        return {"length_scale": -2}
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,8 +83,8 @@ class ExpSineSquared(StatisticKernel):
     def _multiplier(self) -> float:
         return (math.pi / self.period) ** 2
 
-    def _multiplier_slopes(self) -> Slopes:
-        return {"period": -2 * self._multiplier() / self.period}
+    def _multiplier_powers(self) -> Powers:
+        return {"period": -2}
 
     def _finish(self, t: Array) -> None:
         np.sqrt(t, out=t)
@@ -95,12 +95,12 @@ class ExpSineSquared(StatisticKernel):
 
     def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
         u = np.sqrt(t)
-        sines = np.sin(u) ** 2
-        value = exponential(-2 * sines / self.length_scale**2)
+        logarithm = np.sin(u) ** 2 * (-2 / self.length_scale**2)
+        value = exponential(logarithm.copy())
         # d sin^2(u) / dt = sin(2u) / (2u), which is 1 at 0.
         inner = np.sinc(2 * u / np.pi)
         outer = value * (-2 / self.length_scale**2) * inner
-        return outer, {"length_scale": value * 4 * sines / self.length_scale**3}
+        return outer, {"length_scale": value * logarithm * (-2 / self.length_scale)}
 
     @property
     def definiteness(self) -> Definiteness:

@@ -17,7 +17,7 @@ from mercer._types import Array
 from mercer.data.objects import short
 from mercer.kernels.base import Definiteness
 from mercer.kernels.elementary import exponential
-from mercer.kernels.leaf import Exponential, Slopes, StatisticKernel
+from mercer.kernels.leaf import Exponential, Powers, StatisticKernel
 from mercer.kernels.pairs import Pairs, scratch
 from mercer.kernels.parameters import as_float, number, positive
 from mercer.kernels.statistics import ManhattanDistance, SquaredDistance, Statistic
@@ -51,10 +51,8 @@ class StationaryKernel(StatisticKernel):
         one = self.length_scale
         return self._constant() if isinstance(one, tuple) else self._constant() / (one * one)
 
-    def _multiplier_slopes(self) -> Slopes:
-        if isinstance(self.length_scale, tuple):
-            return {}
-        return {"length_scale": -2 * self._multiplier() / self.length_scale}
+    def _multiplier_powers(self) -> Powers:
+        return {} if isinstance(self.length_scale, tuple) else {"length_scale": -2}
 
 
 @dataclass(frozen=True, repr=False)
@@ -197,6 +195,10 @@ class Matern(StationaryKernel):
     def _constant(self) -> float:
         return 0.5 if self.nu >= _GAUSSIAN else 2 * self.nu
 
+    def _root(self, t: Array, out: Array) -> Array:
+        """``u``, at most one at which the kernel is 0: infinity times 0 would be NaN."""
+        return np.minimum(np.sqrt(t, out=out), FAR * max(1.0, self.nu), out=out)
+
     def squared_distance(self) -> Callable[[Array], Array] | None:
         if self.nu == math.inf:
             return lambda t: -2 * np.expm1(-t)
@@ -206,7 +208,7 @@ class Matern(StationaryKernel):
         if self.nu >= _GAUSSIAN:
             exponential(np.negative(t, out=t))
             return
-        u = np.sqrt(t, out=t)
+        u = self._root(t, t)
         if self.nu == 0.5:
             exponential(np.negative(u, out=u))
         elif self.nu in (1.5, 2.5):
@@ -232,7 +234,7 @@ class Matern(StationaryKernel):
         # The value and the slope are two polynomials in u times the same decay.
         values = pairs.values(self._statistic())
         with scratch(weights) as u, scratch(weights) as decay, scratch(weights) as first:
-            np.sqrt(np.multiply(values, self._multiplier(), out=u), out=u)
+            self._root(np.multiply(values, self._multiplier(), out=u), u)
             exponential(np.negative(u, out=decay))
             decay *= weights
             np.multiply(decay, u, out=first)
@@ -250,7 +252,7 @@ class Matern(StationaryKernel):
         """``dk/dt = (dk/du) / (2u)``; at distance 0, where nu = 1/2 has a kink, it is set to 0."""
         if self.nu >= _GAUSSIAN:
             return np.negative(exponential(-t)), {}
-        u = np.sqrt(t, out=t)
+        u = self._root(t, t)
         if self.nu == 1.5:
             exponential(np.negative(u, out=u))
             u *= -0.5
@@ -303,8 +305,8 @@ class RationalQuadratic(StationaryKernel):
     def _constant(self) -> float:
         return 0.5 / self.alpha
 
-    def _multiplier_slopes(self) -> Slopes:
-        return {"alpha": -self._multiplier() / self.alpha} | super()._multiplier_slopes()
+    def _multiplier_powers(self) -> Powers:
+        return {"alpha": -1} | super()._multiplier_powers()
 
     def squared_distance(self) -> Callable[[Array], Array]:
         alpha = float(self.alpha)
@@ -317,7 +319,7 @@ class RationalQuadratic(StationaryKernel):
         exponential(t)
 
     def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
-        log = np.log1p(t)
+        log = np.log1p(np.minimum(t, np.finfo(t.dtype).max, out=t))
         value = exponential(-self.alpha * log)
         return -self.alpha * value / (1 + t), {"alpha": -log * value}
 
@@ -345,8 +347,8 @@ class Laplacian(Exponential, StationaryKernel):
     def _multiplier(self) -> float:
         return -1.0 if isinstance(self.length_scale, tuple) else -1.0 / self.length_scale
 
-    def _multiplier_slopes(self) -> Slopes:
-        return {} if isinstance(self.length_scale, tuple) else {"length_scale": 1.0 / self.length_scale**2}
+    def _multiplier_powers(self) -> Powers:
+        return {} if isinstance(self.length_scale, tuple) else {"length_scale": -1}
 
 
 @dataclass(frozen=True, repr=False)
