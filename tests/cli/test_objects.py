@@ -86,15 +86,19 @@ def test_channels_before_times_in_an_archive(capsys):
         X[row, :, : len(wave)] = wave.T
     np.savez("s.npz", X=X, y=KINDS)
     kernel = "--kernel", "GlobalAlignment(0.5).normalized()"
-    code, _, err = run(capsys, "fit", "s.npz", *kernel)
-    assert code == 2 and "series would have 15 channels and 1 time." in err and "--axes nct on the command line" in err
-    scores = [run_json(capsys, "fit", "s.npz", *kernel, "--axes", "nct")["scores"]]
+    # The longer axis is time.
+    scores = [run_json(capsys, "fit", "s.npz", *kernel)["scores"]]
+    scores.append(run_json(capsys, "fit", "s.npz", *kernel, "--axes", "nct")["scores"])
     assert run_json(capsys, "evaluate", "s.mercer", "s.npz", "--axes", "nct")["rows"] == 40
     np.savez("s.npz", X=X, y=KINDS, axes="nct")
     scores.append(run_json(capsys, "fit", "s.npz", *kernel)["scores"])
     np.savez("s.npz", X=X.transpose(0, 2, 1), y=KINDS, lengths=[len(wave) for wave in WAVES], axes="ntc")
     scores.append(run_json(capsys, "fit", "s.npz", *kernel)["scores"])
-    assert scores[0] == scores[1] == scores[2]
+    assert scores[0] == scores[1] == scores[2] == scores[3]
+    np.savez("square.npz", X=np.random.default_rng(0).normal(size=(40, 7, 7)), y=KINDS)
+    code, _, err = run(capsys, "fit", "square.npz", *kernel)
+    assert code == 2 and "may be (n, times, channels) or" in err and "--axes nct or --axes ntc on the command" in err
+    assert run(capsys, "fit", "square.npz", *kernel, "--axes", "nct")[0] == 0
     code, _, err = run(capsys, "fit", "s.npz", *kernel, "--axes", "nct")
     assert code == 2 and "states the axes 'ntc', but 'nct' was requested" in err
     code, _, err = run(capsys, "fit", "s.npz", *kernel, "--axes", "tcn")

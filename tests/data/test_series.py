@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from mercer import SVC
 from mercer._errors import DataError, ParameterError
@@ -69,7 +71,7 @@ def test_mistakes_are_named(X: object, message: str) -> None:
 
 def test_padding_is_cut_off() -> None:
     nan = np.nan
-    rows = Series.from_padded(np.array([[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [nan, nan]]]))
+    rows = Series.from_padded(np.array([[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [nan, nan]]]), "ntc")
     assert rows.lengths.tolist() == [2, 1] and rows[1].tolist() == [[5.0, 6.0]]
     with pytest.raises(DataError, match=r"row 0 of X: .* Fill them in"):
         Series.from_padded([[1.0, nan, 2.0]])
@@ -107,18 +109,44 @@ def test_the_order_of_the_axes() -> None:
         Series.from_array(X[:, 0], axes="nct")
 
 
+@pytest.mark.parametrize("read", [Series.of, Series.from_padded])
+@pytest.mark.parametrize("shape", [(3, 1, 9), (3, 2, 9), (3, 1, 2)])
+def test_the_longer_axis_of_an_array_is_time(read: Callable[..., Series], shape: tuple[int, ...]) -> None:
+    X = np.random.default_rng(2).normal(size=shape)
+    expected = Series.from_array(X, axes="nct")
+    assert read(X) == read(X.transpose(0, 2, 1)) == expected and read(X).channels == shape[1]
+    assert read(np.ones((3, 1, 1))).channels == 1
+
+
+def test_arrays_of_aeon_are_fitted_as_they_are() -> None:
+    rng = np.random.default_rng(0)
+    X = np.sin(np.arange(30) * (1 + np.arange(12) % 2)[:, None])[:, None] + 0.1 * rng.normal(size=(12, 2, 30))
+    y = np.arange(12) % 2
+    model = make_pipeline(FunctionTransformer(lambda X: X - X.mean()), SVC(kernel=GlobalAlignment().normalized()))
+    model.fit(X, y)
+    assert model.score(X, y) == 1.0
+    # The order of the axes makes no difference, neither in the fit nor later.
+    assert np.array_equal(model.decision_function(X.transpose(0, 2, 1)), model.decision_function(X))
+
+
 @pytest.mark.parametrize("read", [Series.of, Series.from_padded, SVC(kernel=GlobalAlignment()).fit])
-def test_more_channels_than_times_are_refused_unless_axes_are_given(read: Callable[..., object]) -> None:
+def test_unclear_axes_are_refused(read: Callable[..., object]) -> None:
     X = np.random.default_rng(2).normal(size=(2, 1, 427))
     arguments = ([0, 1],) if "fit" in repr(read) else ()
-    for rows in (X, list(X), pd.Series(list(X))):
+    for rows in (list(X), pd.Series(list(X))):
         with pytest.raises(DataError, match=r"427 channels and 1 time\. .*Series.from_array\(X, axes=.nct.\)"):
             read(rows, *arguments)
-    with pytest.raises(DataError, match="6 channels and 5 times"):
-        Series.of(np.zeros((3, 5, 6)))
+    square = np.zeros((2, 5, 5))
+    square[1, 3, 1] = 1.0
+    words = r"shape \(2, 5, 5\), so .* Say which: mercer.data.series.Series.from_array\(X, axes=.nct.\), or with .ntc."
+    with pytest.raises(DataError, match=words):
+        read(square, *arguments)
+    kernel = GlobalAlignment().normalized()
+    for axes in ("nct", "ntc"):
+        SVC(kernel=kernel).fit(Series.from_array(square, axes=axes), [0, 1])
     # A single short series may be a row of a list, and so may one beside longer ones, and lines in space.
     assert Series.of(list(np.zeros((3, 2, 3)))).channels == 3
     short = np.zeros((1, 2))
     assert Series.of([short]).channels == Series.of([short, np.zeros((3, 2))]).channels == 2
     kernel = GlobalAlignment().normalized()
-    assert SVC(kernel=kernel).fit(Series.from_array(X, axes="nct"), [0, 1]).n_support_.tolist() == [1, 1]
+    assert SVC(kernel=kernel).fit(Series.from_array(list(X), axes="nct"), [0, 1]).n_support_.tolist() == [1, 1]

@@ -13,7 +13,7 @@ import numpy as np
 from mercer._errors import DataError, MemoryBudgetError
 from mercer._optional import optional
 from mercer.data.object_readers import column_of, usual_target
-from mercer.data.series import AXES, Series, check_axes
+from mercer.data.series import AXES, Series, check_axes, longer_axis_is_time
 from mercer.data.table import Table
 from mercer.data.words import listing, shown
 from mercer.engine import memory
@@ -23,18 +23,18 @@ def read_archive(path: Path, axes: str | None = None) -> Table:
     """The table of an archive: rows of numbers, or series.
 
     A two-dimensional array ``X`` (or the only such array) contains the columns; every array of one number per row may
-    be the target. A three-dimensional ``X`` contains series, (n, times, channels), padded with NaN at their ends;
-    ``lengths`` (n,), if present, gives their lengths. The order (n, channels, times) of aeon and sktime is read if
-    ``axes`` is ``"nct"``, or if the archive has a text ``axes`` with this value: ``numpy.savez(path, X=X, y=y,
-    axes="nct")``.
+    be the target. A three-dimensional ``X`` contains series, (n, times, channels) or, as in aeon and sktime, (n,
+    channels, times), padded with NaN at their ends; ``lengths`` (n,), if present, gives their lengths. The longer one
+    of the last two axes is time, unless ``axes`` or a text ``axes`` in the archive says another order:
+    ``numpy.savez(path, X=X, y=y, axes="nct")``.
 
     Raises
     ------
     ParameterError
         If ``axes`` is not an order of axes.
     DataError
-        If the archive does not have this form, if all series have more channels than times and ``axes`` is not given,
-        or if there is a NaN within a series.
+        If the archive does not have this form, if series have as many channels as times and ``axes`` is not given, or
+        if there is a NaN within a series.
     """
     if axes is not None:
         check_axes(axes)
@@ -113,16 +113,12 @@ def _series(arrays: Mapping[str, np.ndarray], source: str, axes: str | None) -> 
     X, axes = arrays["X"], _axes_of(arrays, source, axes)
     if X.dtype.kind not in "fiu" or 0 in X.shape:
         raise DataError(f"{source}: X must hold series (rows, times, channels), but is {X.dtype} of shape {X.shape}.")
-    if axes is None and X.shape[2] > X.shape[1]:
-        raise DataError(
-            f"{source}: X is of shape {X.shape}: read as (n, times, channels), its series would have {X.shape[2]} "
-            f"channels and {X.shape[1]} time{'s' * (X.shape[1] != 1)}. If the channels come before the times, as in "
-            'aeon and sktime, say so: --axes nct on the command line, or a text "nct" named axes in the file '
-            '(numpy.savez(..., axes="nct")); if not, "ntc".'
-        )
+    if axes is None:
+        give = '--axes nct or --axes ntc on the command line, or a text axes in the file (numpy.savez(..., axes="nct"))'
+        axes = longer_axis_is_time(X.shape, f"{source}: X", give)
     lengths = arrays.get("lengths")
     if lengths is None:
-        series = Series.from_padded(X, axes or "ntc")
+        series = Series.from_padded(X, axes)
     else:
         if lengths.shape != (len(X),) or lengths.dtype.kind not in "iu" or not (lengths >= 1).all():
             raise DataError(f"{source}: lengths must be a whole number above 0 for each of the {len(X)} series.")

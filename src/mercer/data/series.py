@@ -21,9 +21,9 @@ _LARGEST = 1e150
 class Series(Objects):
     """Rows that are time series at equally spaced times: (T,) for one channel, or (T, c); lengths may differ.
 
-    Accepted are a list of series, an array (n, T) or (n, T, c), and a column of a table whose entries are lists or
-    arrays. :meth:`from_array` reads arrays with the channels before the times, (n, c, T), as in aeon and sktime. A
-    three-dimensional array with more channels than times raises an error unless the order of its axes is given there.
+    Accepted are a list of series, an array (n, T), (n, T, c) or, as in aeon and sktime, (n, c, T), and a column of a
+    table whose entries are lists or arrays. In an array of three axes the longer one of the last two is time. Where
+    they are equally long, or time is the shorter one, :meth:`from_array` reads it in the order that is given.
 
     Examples
     --------
@@ -63,9 +63,11 @@ padding at its end, mercer.data.series.Series.from_padded(X) cuts it off.
 
     @classmethod
     def of(cls, X: Any, name: str = "X") -> Self:
+        if isinstance(X, np.ndarray) and X.ndim == 3 and len(X):
+            return cls._in_axes(X, longer_axis_is_time(X.shape, name), name)
         rows = super().of(X, name)
         if not isinstance(X, cls):
-            _refuse_unclear([item.shape for item in rows], X, name)
+            _refuse_single_times([item.shape for item in rows], name)
         return rows
 
     @classmethod
@@ -105,22 +107,23 @@ padding at its end, mercer.data.series.Series.from_padded(X) cuts it off.
         (1, 6)
         """
 
-        def read(item: Any) -> NDArray[np.float64]:
-            return cls.read(_in_order(item, axes))
-
         check_axes(axes)
-        return cls.collect(cls.read_each(_sequence(X, cls.kind, "X"), read=read))
+        return cls._in_axes(_sequence(X, cls.kind, "X"), axes, "X")
+
+    @classmethod
+    def _in_axes(cls, X: Any, axes: str, name: str) -> Self:
+        return cls.collect(cls.read_each(X, name, lambda item: cls.read(_in_order(item, axes))), name)
 
     @classmethod
     def from_padded(cls, X: Any, axes: str | None = None) -> Self:
         """Read an array (n, T) or (n, T, c) whose shorter series are padded with NaN at the end.
 
-        ``axes`` as in :meth:`from_array`.
+        ``axes`` as in :meth:`from_array`; by default the longer one of the last two is time.
 
         Raises
         ------
         DataError
-            If a NaN precedes a value, or ``axes`` is not given and all series have more channels than times.
+            If a NaN precedes a value, or ``axes`` is not given and the last two axes are equally long.
 
         Examples
         --------
@@ -130,16 +133,16 @@ padding at its end, mercer.data.series.Series.from_padded(X) cuts it off.
 
         def read(item: Any) -> NDArray[np.float64]:
             values = _values(item) if axes is None else _in_order(item, axes)
-            padded.append(values.shape)
             times = np.flatnonzero(~np.isnan(values).all(axis=1))
             return cls.read(values[: times[-1] + 1 if times.size else 0])
 
-        padded: list[tuple[int, ...]] = []
         if axes is not None:
             check_axes(axes)
+        elif isinstance(X, np.ndarray) and X.ndim == 3:
+            axes = longer_axis_is_time(X.shape, "X")
         rows = cls.collect(cls.read_each(X, read=read))
         if axes is None:
-            _refuse_unclear(padded, X, "X")
+            _refuse_single_times([np.shape(item) for item in X if np.ndim(item) == 2], "X")
         return rows
 
     @property
@@ -167,18 +170,39 @@ def check_axes(axes: str) -> None:
         )
 
 
-def _refuse_unclear(shapes: Sequence[tuple[int, ...]], X: Any, name: str) -> None:
-    """Raise if the axes seem to be the other way round: an array, of more channels than times, or a list, of one time.
+def longer_axis_is_time(shape: tuple[int, ...], name: str, give: str | None = None) -> str:
+    """Return the order of the axes of an array whose shape has three: the longer one of the last two is time.
 
-    Short series of many channels in a list are taken as they are, unless each has a single time; and so is one alone.
+    Raises
+    ------
+    DataError
+        If they are equally long; ``give`` says how to give the order.
+
+    Examples
+    --------
+    >>> longer_axis_is_time((50, 1, 96), "X"), longer_axis_is_time((50, 96, 2), "X")
+    ('nct', 'ntc')
     """
-    times, channels = (int(size) for size in np.max(shapes, axis=0))
-    array = isinstance(X, np.ndarray) and X.ndim == 3
-    if channels > times and (array or (times == 1 and len(shapes) > 1)):
-        description = f"of shape {X.shape}" if array else f"a list of arrays of shape {shapes[0]}"
+    _, one, other = shape
+    if one == other > 1:
+        give = give or f'mercer.data.series.Series.from_array({name}, axes="nct"), or with "ntc"'
         raise DataError(
-            f"{name} is {description}: read as (n, times, channels), its series would have {channels} channels and "
-            f"{times} time{'s' * (times != 1)}. If the channels come before the times, as in aeon and sktime, pass "
+            f"{name} is of shape {shape}, so that it may be (n, times, channels) or, as in aeon and sktime, (n, "
+            f"channels, times). Say which: {give}."
+        )
+    return "nct" if other > one else "ntc"
+
+
+def _refuse_single_times(shapes: Sequence[tuple[int, ...]], name: str) -> None:
+    """Raise if each of several series in a list has one time, and more channels: the axes are then the other way round.
+
+    Other short series of many channels in a list are taken as they are; and so is one alone.
+    """
+    times, channels = (int(size) for size in np.max(shapes, axis=0)) if shapes else (0, 0)
+    if times == 1 and channels > 1 and len(shapes) > 1:
+        raise DataError(
+            f"{name} is a list of arrays of shape {shapes[0]}: read as (times, channels), its series would have "
+            f"{channels} channels and 1 time. If the channels come before the times, as in aeon and sktime, pass "
             f'mercer.data.series.Series.from_array({name}, axes="nct"); if not, axes="ntc".'
         )
 

@@ -16,6 +16,7 @@ from mercer._types import CheckedRows, Matrix, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Either, Floats, Is, Maybe, Number, Whole, Word
 from mercer.engine import memory, threads
+from mercer.estimators.gaussian.contradictions import warn_of_contradictions
 from mercer.estimators.gaussian.in_parts import PartRows, PartsFit
 from mercer.estimators.gaussian.options import (
     NOISE_BOUNDS,
@@ -330,8 +331,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         Warns
         -----
         MercerWarning
-            If the targets are constant, a hyper-parameter ended at a bound, the factorisation needed jitter, or the
-            landmarks leave more than ten times the variance of the noise.
+            If the targets are constant, a hyper-parameter ended at a bound, the factorisation needed jitter, a target
+            is missed by more than ten standard deviations of the noise, or the landmarks leave more than ten times the
+            variance of the noise.
         """
         start_time = time.perf_counter()
         self._check_parameters()
@@ -377,6 +379,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
             judge_covariance(self, rows, X.dtype)
         if self.search_ is not None:
             self._warn_if_degenerate(X)
+        warn_of_contradictions(self, X, variances + (self.noise_ or 0.0) + self.jitter_)
         self._compare()
         evaluations = 0 if self.search_ is None else self.search_.evaluations
         self.certificate_ = dataclasses.replace(
