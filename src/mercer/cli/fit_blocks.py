@@ -229,8 +229,7 @@ def _task(options: FitOptions, name: str, columns: list[str]) -> tuple[Target, d
         reservoir.add(block)
         labels.add(block.y, np.ones(block.rows))
     assert reservoir.sample is not None and reservoir.sample.y is not None
-    values = reservoir.sample.y
-    notation: dict[str, Notation] = {}
+    values, notation = reservoir.sample.y, dict[str, Notation]()
     if options.parse_numbers:
         frame = optional("pandas", "reading tables").DataFrame({name: values})
         frame, notation = parse_numbers(frame, options.data)
