@@ -12,6 +12,7 @@ from scipy.linalg import eigh
 from sklearn.decomposition import PCA
 from sklearn.decomposition import KernelPCA as Peer
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.preprocessing import StandardScaler
 
 import mercer
 from mercer import KernelPCA
@@ -290,3 +291,19 @@ def test_a_matrix_need_be_symmetric_only_once_it_is_centred() -> None:
     lopsided[2, 7] += 1.0
     with pytest.raises(DataError, match="not symmetric"):
         KernelPCA(3, kernel="precomputed").fit(lopsided)
+
+
+@pytest.mark.parametrize("options", [{}, {"approximation": "nystroem", "landmarks": "uniform", "random_state": 0}])
+def test_digits_that_rows_far_from_zero_lose_are_reported(options):
+    near = np.random.default_rng(0).normal(size=(80, 3)) * [3.0, 2.0, 1.0]
+    expected = np.linalg.svd(near - near.mean(axis=0))[1][:2] ** 2
+    far = 1e8 + near
+    with pytest.warns(
+        MercerWarning, match=r"rounding may change eigenvalues .* Subtract the means of the columns of X"
+    ):
+        lost = KernelPCA(2, kernel="linear", **options).fit(far)
+    assert lost.certificate_.violations["rounding"] > 1e-3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MercerWarning)
+        model = KernelPCA(2, kernel="linear", **options).fit(StandardScaler(with_std=False).fit_transform(far))
+    np.testing.assert_allclose(model.eigenvalues_, expected, rtol=1e-6)

@@ -48,6 +48,8 @@ from mercer.solvers.restricted.components import Components, components
 from mercer.solvers.solution import Certificate, Solution
 from mercer.solvers.spectral.eigenpairs import SOLVERS, Eigenpairs, Eigenproblem, EigenState, solve
 
+# Eigenvalues with fewer than five digits are a reason for a warning.
+_ROUNDED = 1e-5
 _RESTRICTED = "covariance over landmarks"
 # What only a fit to all rows has.
 _OF_ALL_ROWS = ("eigenvectors_", "_row_means")
@@ -181,7 +183,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     IndefiniteKernelWarning
         If the centred matrix has negative eigenvalues, and ``allow_indefinite="warn"``.
     MercerWarning
-        If the centred matrix is zero because all rows are equal.
+        If the centred matrix is zero because all rows are equal, or if rounding hides how they differ.
     ConvergenceWarning
         If ``max_iter`` ended the fit before ``tol`` was met.
 
@@ -596,6 +598,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             warn_user(
                 "all rows are equal for this kernel, so no direction has any variance; check the columns of X and the "
                 "kernel's parameters.",
+                MercerWarning,
+            )
+        rounding = self.certificate_.violations["rounding"]
+        if self.eigenvalues_.any() and rounding > _ROUNDED:
+            warn_user(
+                f"the rows differ little beside the size of their kernel values: rounding may change eigenvalues by "
+                f"{rounding:.1e} of the largest. Subtract the means of the columns of X first "
+                "(sklearn.preprocessing.StandardScaler).",
                 MercerWarning,
             )
         if self.certificate_.status.name == "iteration_limit":

@@ -33,3 +33,12 @@ def product_rounding(diagonal: Vector, V: Matrix) -> Matrix:
         roots = np.sqrt(np.abs(diagonal))[:, None]
         size = np.sqrt(((roots * V) ** 2).sum(axis=0))
         return np.asarray(np.sqrt(len(V)) * np.finfo(np.float64).eps * roots * size)
+
+
+def eigenvalue_rounding(n: int, largest: float, size: float) -> float:
+    """How far rounding of n rows with k(x, x) of at most ``largest`` moves eigenvalues, in units of that of ``size``.
+
+    >>> eigenvalue_rounding(100, 1e16, 1.0) > 1.0, eigenvalue_rounding(100, 1.0, 10.0) < 1e-15
+    (True, True)
+    """
+    return float(np.sqrt(n) * np.finfo(np.float64).eps * largest / size) if size > np.finfo(np.float64).tiny else 0.0

@@ -69,6 +69,7 @@ _CONDITIONS = {
     "norm": "the contribution of the norm to the gap",
     "margin": "by how much some row is inside a margin that must be empty",
     "eigenpair": "the longest Kv - lambda v of a pair, in units of the largest eigenvalue",
+    "rounding": "how far rounding of kernel values may move an eigenvalue, in units of the largest",
     "assignment": "by how much, squared, some row is nearer to another mean than to its own, in units of k(x, x)",
     "orthogonality": "the largest inner product of two eigenvectors, or difference of a length from 1",
 }

@@ -11,6 +11,7 @@ from mercer._types import Matrix, Vector
 from mercer.engine import decompositions, lapack, memory
 from mercer.solvers.restricted.passes import Part, Passes
 from mercer.solvers.restricted.whitening import Whitening
+from mercer.solvers.rounding import eigenvalue_rounding
 from mercer.solvers.solution import Certificate, Solution, Status
 
 # Eigenvalues below this share of the largest are rounding, as for all rows.
@@ -92,6 +93,7 @@ def components(rows: Passes, white: Whitening, k: int) -> Solution[Components, N
         products, sums = rows.sweep(inverse, visit, (m, m))
         # L^-1 K_mn Phi, less what centring takes away.
         S = np.ascontiguousarray(white.pull(products))
+        mean_square = float(np.trace(S)) / n
         S -= np.outer(sums, sums / n)
         S = np.ascontiguousarray((S + S.T) / 2)
         total = float(np.trace(S))
@@ -106,14 +108,17 @@ def components(rows: Passes, white: Whitening, k: int) -> Solution[Components, N
         result = Components(values.copy(), white.coefficients(U), -(sums / n) @ U)
     left = max(total - float(values.sum()), 0.0)
     violation = float(residuals.max(initial=0.0)) / largest if largest > 0 else 0.0
+    # Features divide by pivots that may be as small as jitter, whose root is that of rounding.
+    size = mean_square / float(np.sqrt(np.finfo(np.float64).eps))
+    violations = {"eigenpair": violation, "rounding": eigenvalue_rounding(n, size, largest)}
     certificate = Certificate(
         left,
         left,
-        violation,
+        max(violations.values()),
         1,
         time.perf_counter() - start_time,
         account.peak,
         Status.direct,
-        {"eigenpair": violation},
+        violations,
     )
     return Solution(result, Status.direct, certificate, None)

@@ -64,9 +64,10 @@ def with_rounding(problem: RegularizedRisk, found: Bounds, c: Vector, t: float, 
     more_t, more_s = (math.sqrt(size**2 + float(np.abs(v) @ e)) for size, v, e in ((t, c, d[:, 0]), (s, u, d[:, 1])))
     above = alpha * (penalty.value(more_t) - penalty.value(t))
     below = alpha * (penalty.conjugate(more_s / alpha) - penalty.conjugate(s / alpha))
-    # Beyond the edge of a ball a penalty is infinite, and the norm is there up to rounding.
+    # At the edge of what is finite, functions and multipliers shrink by a factor that is 1 up to rounding; so do the
+    # conjugates of the losses.
     above = (above if math.isfinite(above) else 0.0) + float(np.abs(u) @ d[:, 0])
-    below = below if math.isfinite(below) else 0.0
+    below = below if math.isfinite(below) else (1.0 - s / more_s) * abs(found.dual)
     return Bounds(found.primal + above, found.gap + above + below, found.worst_row, found.norm)
 
 

@@ -15,6 +15,7 @@ from mercer.engine import decompositions, memory, threads
 from mercer.gram.hold import hold
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.algebra.lanczos import RitzPairs, basis_columns, block_lanczos, subspace_iteration
+from mercer.solvers.rounding import eigenvalue_rounding
 from mercer.solvers.solution import Certificate, Solution, Status
 from mercer.solvers.spectral.centred import CentredGram, CentredMatrix, Centring
 from mercer.solvers.spectral.scaled import ScaledGram, ScaledMatrix
@@ -285,7 +286,11 @@ def _certify(pairs: RitzPairs, centring: Centring, method: str, peak: int, secon
     size = max(float(np.abs(pairs.values).max()), float(np.finfo(np.float64).tiny))
     inner = pairs.vectors.T @ pairs.vectors
     np.fill_diagonal(inner, inner.diagonal() - 1.0)
-    violations = {"eigenpair": float(pairs.residuals.max()) / size, "orthogonality": float(np.abs(inner).max())}
+    violations = {
+        "eigenpair": float(pairs.residuals.max()) / size,
+        "orthogonality": float(np.abs(inner).max()),
+        "rounding": eigenvalue_rounding(len(pairs.vectors), centring.largest, size),
+    }
     direct = method == "dense"
     status = Status.direct if direct else Status.converged if pairs.converged else Status.iteration_limit
     return Certificate(
