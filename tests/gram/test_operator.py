@@ -409,3 +409,11 @@ def test_rows_are_freed_without_the_collector_of_cycles(kernel: Any) -> None:
         assert [side() for side in sides] == [None, None]
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("size", [1e39, 1e300, 1e-39, 1e-60, 1e-300])
+def test_factors_beyond_single_precision_are_not_rounded_to_it(size):
+    X = np.array([[0.0], [1.0]], np.float32)
+    K = kernels.RBF(1.0)(X.astype(float))
+    for V in (np.array([size, 0.0]), np.array([[size, 1.0], [0.0, 2.0]]), np.array([[0.0, size], [0.0, -size]])):
+        np.testing.assert_allclose(Gram(kernels.RBF(1.0), X) @ V, K @ V, rtol=1e-6)

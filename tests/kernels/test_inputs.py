@@ -88,6 +88,24 @@ def test_codes_are_compared_in_full() -> None:
     assert Gram(k.Hamming(), codes, dtype=np.float32).dense().tolist() == [[1.0, 0.5], [0.5, 1.0]]
 
 
+@pytest.mark.parametrize("form", [np.array, list, "frame"])
+def test_codes_above_the_whole_numbers_of_float64_are_compared_in_full(form: Any) -> None:
+    large = 2**53
+    make = pytest.importorskip("pandas").DataFrame if form == "frame" else form
+    X, Z = make([[large, 1], [large + 1, 1], [large + 2, 2]]), make([[1, 1], [large + 1, 5]])
+    np.testing.assert_array_equal(k.Hamming()(X), [[1, 0.5, 0], [0.5, 1, 0], [0, 0, 1]])
+    np.testing.assert_array_equal(k.Hamming().on([0])(X), np.eye(3))
+    np.testing.assert_array_equal(k.Hamming()(X, Z), [[0.5, 0], [0.5, 0.5], [0, 0]])
+    np.testing.assert_array_equal(k.Hamming()(Z, X), k.Hamming()(X, Z).T)
+
+
+def test_a_name_of_two_columns_is_an_error() -> None:
+    frame = pytest.importorskip("pandas").DataFrame([[1.0, 2.0], [3.0, 4.0]], columns=["a", "a"])
+    with pytest.raises(DataError, match="2 columns are named 'a', at the positions 0, 1; rename them, or use pos"):
+        k.Linear().on("a")(frame)
+    np.testing.assert_array_equal(k.Linear().on(1)(frame), [[4, 8], [8, 16]])
+
+
 def test_a_row_is_itself_only_in_one_matrix() -> None:
     kernel = k.White(0.5)
     np.testing.assert_array_equal(kernel(np.ones((3, 1))), 0.5 * np.eye(3))

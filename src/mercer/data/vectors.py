@@ -154,6 +154,12 @@ def column_positions(columns: tuple[int | str, ...], names: tuple[str, ...] | No
                 )
             if column not in names:
                 raise DataError(f"there is no column {column!r}; the columns are {', '.join(names[:20])}.")
+            if names.count(column) > 1:
+                raise DataError(
+                    f"{names.count(column)} columns are named {column!r}, at the positions "
+                    f"{', '.join(str(i) for i, name in enumerate(names) if name == column)}; rename them, or use "
+                    "positions."
+                )
             positions.append(names.index(column))
         elif not -d <= column < d:
             raise DataError(f"the kernel uses column {column}, but X has {d} columns.")

@@ -57,6 +57,16 @@ def check_factor(V: Any, m: int) -> np.ndarray:
     return V
 
 
+def _fits(V: np.ndarray, dtype: np.dtype) -> bool:
+    """Whether the largest entry of every column is a number of a precision, and far above its smallest one."""
+    if V.dtype == dtype or dtype == np.float64 or not V.size:
+        return True
+    info, largest = np.finfo(dtype), np.abs(V.astype(np.float64, copy=False)).max(axis=0)
+    inside = (info.tiny / info.eps < largest) & (largest <= info.max)
+    # A product with NaN or infinities is what it is in either precision.
+    return bool((inside | (largest == 0) | ~np.isfinite(largest)).all())
+
+
 class Gram(ArrayInterface):
     """The matrix ``K_ij = k(x_i, z_j)``, evaluated on demand and by tiles; nothing is stored.
 
@@ -158,7 +168,10 @@ class Gram(ArrayInterface):
         """``K @ V`` for ``V`` of shape ``(m,)`` or ``(m, k)``; sums over tiles in float64."""
         V = check_factor(V, self.shape[1])
         result_dtype = np.result_type(self.dtype, V.dtype if V.dtype == np.float32 else np.float64)
-        columns = np.ascontiguousarray(V if V.ndim == 2 else V[:, None], dtype=self.dtype)
+        columns = np.ascontiguousarray(V if V.ndim == 2 else V[:, None])
+        if not _fits(columns, self.dtype):
+            return self.astype(np.float64) @ V
+        columns = columns.astype(self.dtype, copy=False)
         left, right = self._linear_parts()
         out: Array
         if left is not None and right is not None and worth_it(left, right):

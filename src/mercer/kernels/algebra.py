@@ -124,6 +124,10 @@ class Scaled(Unary):
 
     precedence = PRODUCT
 
+    @property
+    def is_homogeneous(self) -> bool:
+        return bool(self.kernel.is_homogeneous)
+
     def _expression(self) -> str:
         return f"{self.factor!r} * {self.kernel._inside(PRODUCT)}"
 
@@ -164,6 +168,10 @@ class Power(Unary):
     exponent: float = 2
 
     precedence = POWER
+
+    @property
+    def is_homogeneous(self) -> bool:
+        return bool(self.kernel.is_homogeneous)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -341,6 +349,10 @@ class Product(Combination):
     """``k1 * k2 * ...``: all products of a feature of one with a feature of the other."""
 
     precedence = PRODUCT
+
+    @property
+    def is_homogeneous(self) -> bool:
+        return all(term.is_homogeneous for term in self.terms)
 
     def _expression(self) -> str:
         return " * ".join(t._inside(POWER) for t in self.terms)

@@ -97,6 +97,11 @@ class Expression(abc.ABC):
         return (*own, *parts)
 
     @property
+    def is_homogeneous(self) -> bool:
+        """Whether ``k(a x, b z)`` is a power of ``a b`` times ``k(x, z)``: its cosines do not depend on lengths."""
+        return False
+
+    @property
     def needs_data(self) -> bool:
         """Whether a parameter of the kernel, or of a part, is the name of a rule: see ``with_data``."""
         own = any(isinstance(getattr(self, name), str) for name, _ in self._numbers())

@@ -137,7 +137,9 @@ class Rows:
             table = as_table(self.raw)
             if table.ndim == 2:
                 return table[:, column_positions(columns, self.names, table.shape[1])]
-        return select_columns(self.vectors, columns, self.names)
+        # Whole numbers are not rounded to floats here: codes may be above 2^53.
+        whole = isinstance(self.raw, np.ndarray) and self.raw.ndim == 2 and self.raw.dtype.kind in "iu"
+        return select_columns(self.raw if whole else self.vectors, columns, self.names)
 
     @property
     def root(self) -> Rows:

@@ -12,11 +12,13 @@ import numpy as np
 from mercer._errors import DataError, ParameterError
 from mercer._types import Array
 from mercer.data.objects import short
+from mercer.data.vectors import as_vectors
 from mercer.kernels.algebra import Unary
 from mercer.kernels.base import ATOM, Definiteness, Kind, LinearParts
 from mercer.kernels.explicit import multiplied
 from mercer.kernels.inputs import Rows, Scope
 from mercer.kernels.kernel import OPERATIONS
+from mercer.kernels.operands import unit_rows
 from mercer.kernels.pairs import MatchedPairs, Pairs, scratch
 from mercer.kernels.parameters import check_function
 from mercer.kernels.plan import check_finite, diagonal
@@ -205,6 +207,20 @@ class ScaledBy(Unary):
         return "positive" if self.kernel.definiteness == "positive" else "indefinite"
 
 
+def squares_fit(rows: Rows, squares_of: Callable[[Rows], Array], dtype: np.dtype, key: Hashable = None) -> bool:
+    """Whether numbers such as ``k(x, x)``, and others of their size, are in the range of a precision for all rows."""
+
+    def look() -> bool:
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = squares_of(rows.root)
+        info = np.finfo(dtype)
+        outside = ~((squares > info.tiny / info.eps) & (squares < info.max * info.eps))
+        # A row of zeros has the value 0 by right.
+        return not outside.any() or not abs(rows.root.vectors[outside]).max() > 0
+
+    return bool(rows.root.keep(("squares fit", key, dtype), look))
+
+
 @dataclass(frozen=True, repr=False)
 class Normalized(Unary):
     """``k(x, z) / sqrt(k(x, x) k(z, z))``, and 0 where a row has ``k(x, x) = 0``.
@@ -223,6 +239,20 @@ class Normalized(Unary):
     def definiteness(self) -> Definiteness:
         return "positive" if self.kernel.definiteness == "positive" else "indefinite"
 
+    def _through(self, pairs: Pairs) -> Pairs:
+        """Rows whose values of k overflow or underflow are replaced by unit rows, if this changes no cosine."""
+        if not self.kernel.is_homogeneous:
+            return pairs
+        left = self._in_range(pairs.left, pairs.dtype)
+        right = left if pairs.right is pairs.left else self._in_range(pairs.right, pairs.dtype)
+        unchanged = left is pairs.left and right is pairs.right
+        return pairs if unchanged else pairs.seen(left, right, "unit rows")
+
+    def _in_range(self, rows: Rows, dtype: np.dtype) -> Rows:
+        if squares_fit(rows, lambda whole: diagonal(self.kernel, whole), dtype, self.kernel):
+            return rows
+        return rows.derived("unit rows", lambda raw: unit_rows(as_vectors(raw)))
+
     def _inverse_norms(self, rows: Rows) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
             squares = diagonal(self.kernel, rows)
@@ -235,6 +265,8 @@ class Normalized(Unary):
         return np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0)
 
     def _explicit_features(self, rows: Rows, most: int) -> Any | None:
+        if self.kernel.is_homogeneous:
+            rows = self._in_range(rows, np.dtype(np.float64))
         features = self.kernel._explicit_features(rows, most)
         return None if features is None else multiplied(features, self._inverse_norms(rows), rows)
 
@@ -242,6 +274,7 @@ class Normalized(Unary):
         return pairs.vectors(("inverse norm", self.kernel), self._inverse_norms)
 
     def _fill(self, pairs: Pairs, out: Array) -> None:
+        pairs = self._through(pairs)
         # First, since a diagonal that overflows is an error.
         left, right = self._norms(pairs)
         self.kernel._fill(pairs, out)
@@ -254,6 +287,7 @@ class Normalized(Unary):
             sides.cosines(out, left, right, *pairs.numbers())
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
+        pairs = self._through(pairs)
         left, right = self._norms(pairs)
         outer = weights * left * right if isinstance(pairs, MatchedPairs) else weights * left[:, None] * right
         self.kernel._pull(pairs, outer, slopes)

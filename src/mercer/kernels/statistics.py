@@ -39,6 +39,8 @@ _FEW, _SEVERAL = 24, 16
 _FEWEST = 8
 # At this share of the squared norms, cancellation has taken two digits of a squared distance.
 _CANCELLED = 1e-2
+# Whole numbers below the first are floats, and up to the second signed integers.
+_EXACT, _LARGEST = 2**53, 2**63 - 1
 # The root of the smallest number: the multipliers above it and below its inverse leave room for squares.
 _LEAST = {np.dtype(dtype): float(np.sqrt(np.finfo(dtype).tiny)) for dtype in (np.float32, np.float64)}
 
@@ -423,14 +425,18 @@ class Agreement(ColumnWise):
     """The fraction of the columns in which ``x`` and ``z`` are equal."""
 
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
-        # Codes are compared in full: rounded to float32, different ones may become equal.
-        return super().prepare(side, frame, np.dtype(np.float64))
+        check_dense(self, side, frame)
+        # Codes are compared in full: rounded to float32, or to float64 above 2^53, different ones may become equal.
+        raw = side.raw.to_numpy() if hasattr(side.raw, "to_numpy") else side.raw
+        if isinstance(raw, np.ndarray) and raw.dtype.kind in "iu" and _EXACT <= np.abs(raw).max() <= _LARGEST:
+            return (np.ascontiguousarray(raw, dtype=np.int64),)
+        return (np.ascontiguousarray(side.vectors, dtype=np.float64),)
 
     def loop(self, A: Array, B: Array, multiplier: Any, out: Array) -> None:
         distances.agreements(A, B, out.dtype.type(multiplier / A.shape[1]), out)
 
     def diagonal(self, operand: Operand) -> Array:
-        return np.ones(len(operand[0]), operand[0].dtype)
+        return np.ones(len(operand[0]))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import pickle
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 import mercer
 from mercer import kernels
-from mercer._errors import DataError, MemoryBudgetError, ParameterError
+from mercer._errors import DataError, KernelValueError, MemoryBudgetError, ParameterError
 from mercer.kernels import BagOfWords, BlendedSpectrum, Spectrum, Subsequence
 
 SHORT = ["".join(letters) for n in range(7) for letters in itertools.product("ab", repeat=n)]
@@ -395,3 +396,31 @@ def test_the_alphabet_of_mismatches_is_that_of_both_sides() -> None:
     assert kernel(["ab"], ["bc"]).shape == (1, 1)
     with pytest.raises(DataError, match="both sides together have 4 different symbols"):
         kernel(["ab"], ["cd"])
+
+
+def _in_both_neighbourhoods(x: str, z: str, mismatches: int, letters: str) -> int:
+    """Strings that differ from both in at most so many places, counted one by one."""
+    return sum(
+        max(sum(a != b for a, b in zip(u, w, strict=True)) for w in (x, z)) <= mismatches
+        for u in itertools.product(letters, repeat=len(x))
+    )
+
+
+@pytest.mark.parametrize("letters", ["ab", "abc", "abcd"])
+def test_mismatches_of_all_numbers_of_places(letters: str) -> None:
+    x = "aaaaa"
+    for differing in range(6):
+        z = "b" * differing + x[differing:]
+        for mismatches in range(5):
+            value = kernels.Mismatch(5, mismatches, len(letters))([x], [z])[0, 0]
+            assert value == _in_both_neighbourhoods(x, z, mismatches, letters)
+
+
+def test_long_windows_with_many_mismatches() -> None:
+    # Two strings without a common symbol at distance 2 m: of 2 m places, m are as in either.
+    kernel = kernels.Mismatch(254, 127, 4)
+    K = kernel(["a" * 254, "c" * 254])
+    assert K[0, 1] == pytest.approx(math.comb(254, 127), rel=1e-12)
+    assert K[0, 0] == pytest.approx(float(sum(math.comb(254, t) * 3**t for t in range(128))), rel=1e-12)
+    with pytest.raises(KernelValueError, match="parameters with smaller values"):
+        kernels.Mismatch(255, 254, 20)(["a" * 255])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import abc
+import functools
+import itertools
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
@@ -18,7 +20,7 @@ from mercer.data.strings import Strings
 from mercer.engine import threads
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.pairs import Pairs
-from mercer.kernels.parameters import whole
+from mercer.kernels.parameters import as_float, whole
 from mercer.kernels.string.pairs import advice_on_short, pairs_of_symbols, side
 from mercer.loops.strings import StringSide
 from mercer.loops.windows import WindowTable, windows, windows_self
@@ -81,7 +83,9 @@ class _Windows(PairKernel):
 
     @property
     def _counts(self) -> WindowTable:
-        return WindowTable(self.length, np.diff(np.array(self._table(), dtype=np.float64), prepend=0.0))
+        # Counts beyond all floats are infinite, and so values that are an error.
+        with np.errstate(invalid="ignore"):
+            return WindowTable(self.length, np.diff([as_float(count) for count in self._table()], prepend=0.0))
 
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
         arguments = *alike(left, right), self._counts, symmetric, out
@@ -211,9 +215,7 @@ class Mismatch(_Windows):
         return replace(self, length=length, mismatches=self.mismatches * length // self.length)
 
     def _table(self) -> list[int]:
-        least = max(0, self.length - 2 * self.mismatches)
-        agreements = range(least, self.length + 1)
-        return [_neighbours(a, self.length - a, self.mismatches, self.alphabet) for a in agreements]
+        return _shared_neighbours(self.length, self.mismatches, self.alphabet)
 
 
 def _distinct(objects: Any) -> NDArray[np.int64]:
@@ -230,16 +232,37 @@ def _below(kernel: str, name: str, value: int, length: int) -> int:
     return checked
 
 
-def _neighbours(same: int, other: int, mismatches: int, alphabet: int) -> int:
-    """Strings within ``mismatches`` of both of two strings that agree in ``same`` positions and differ in ``other``.
+@functools.lru_cache
+def _shared_neighbours(length: int, mismatches: int, alphabet: int) -> list[int]:
+    """Strings within ``mismatches`` of both of two strings, by how many of their places agree.
 
-    Where they agree, t places differ from both; where they do not, i are as in the one and j as in the other.
+    From the fewest places where there are any, ``length - 2 * mismatches``, to all.
     """
-    total = 0
-    for t in range(min(same, mismatches) + 1):
-        for i in range(other + 1):
-            for j in range(other - i + 1):
-                if max(other - i, other - j) + t <= mismatches:
-                    ways = math.comb(other, i) * math.comb(other - i, j) * (alphabet - 2) ** (other - i - j)
-                    total += math.comb(same, t) * (alphabet - 1) ** t * ways
-    return total
+    tails = [_tails(m, alphabet - 2) for m in range(mismatches + 1)]
+    return [
+        _neighbours(length - other, other, mismatches, alphabet, tails)
+        for other in range(min(length, 2 * mismatches), -1, -1)
+    ]
+
+
+def _tails(m: int, weight: int) -> list[int]:
+    """``sum_{j >= k} C(m, j) weight^(m - j)`` for k from 0 to m + 1."""
+    terms = [math.comb(m, j) * weight ** (m - j) for j in range(m, -1, -1)]
+    return [*reversed([*itertools.accumulate(terms)]), 0]
+
+
+def _neighbours(same: int, other: int, mismatches: int, alphabet: int, tails: list[list[int]]) -> int:
+    """Strings within ``mismatches`` of both of two strings that agree in ``same`` places and differ in ``other``.
+
+    Where they agree, t places differ from both. Where they do not, let m places differ from the string that is further
+    away: other - m are as in it, and at least as many, j, as in the nearer one. Sums over j are tails of binomial ones.
+    """
+    within = []
+    for m in range(min(other, mismatches) + 1):
+        i = other - m
+        exactly = math.comb(other, i) * (tails[m][i] + tails[m][i + 1]) if i <= m else 0
+        within.append(exactly + (within[-1] if within else 0))
+    return sum(
+        math.comb(same, t) * (alphabet - 1) ** t * within[min(mismatches - t, other)]
+        for t in range(min(same, mismatches) + 1)
+    )

@@ -20,6 +20,8 @@ from mercer.kernels.base import Definiteness, LinearParts
 from mercer.kernels.inputs import Rows, Scope
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.leaf import Exponential, Powers, StatisticKernel
+from mercer.kernels.modifiers import squares_fit
+from mercer.kernels.operands import squared_norms
 from mercer.kernels.pairs import Pairs
 from mercer.kernels.parameters import number, whole
 from mercer.kernels.plan import diagonal
@@ -56,6 +58,10 @@ class Linear(DotKernel):
 
     def _finish(self, t: Array) -> None:
         """Inner products are the values."""
+
+    @property
+    def is_homogeneous(self) -> bool:
+        return True
 
     def _linear_parts(self, rows: Rows) -> LinearParts:
         return [(1.0, rows.vectors)]
@@ -102,6 +108,10 @@ class Polynomial(DotKernel):
         super().__post_init__()
         degree = whole("Polynomial", "degree", self.degree, "a whole number of at least 1")
         object.__setattr__(self, "degree", degree)
+
+    @property
+    def is_homogeneous(self) -> bool:
+        return self.offset == 0
 
     def _multiplier(self) -> float:
         return self.scale
@@ -200,6 +210,16 @@ class Sigmoid(DotKernel):
         return outer, {"offset": outer}
 
 
+def _lengths(rows: Rows) -> Array:
+    """Of rows of any size."""
+    X = rows.vectors.astype(np.float64)
+    largest = abs(X).max(axis=1)
+    largest = np.ravel(largest.toarray() if sp.issparse(largest) else largest)
+    inverse = np.divide(1.0, largest, out=np.zeros_like(largest), where=largest > 0)
+    scaled = sp.diags_array(inverse) @ X if sp.issparse(X) else X * inverse[:, None]
+    return largest * np.sqrt(squared_norms(scaled, X.dtype))
+
+
 def _squared_norms(rows: Rows) -> Array:
     return diagonal(Linear(), rows)
 
@@ -259,6 +279,10 @@ class ArcCosine(NormDotKernel):
             raise ParameterError(f"ArcCosine: order must be 0, 1 or 2, but is {short(order)}.")
         object.__setattr__(self, "order", order)
 
+    @property
+    def is_homogeneous(self) -> bool:
+        return True
+
     def _fill(self, pairs: Pairs, out: Array) -> None:
         if self.order > 0:
             super()._fill(pairs, out)
@@ -304,6 +328,19 @@ class Tanimoto(NormDotKernel):
     Ralaivola et al. (2005), *Graph kernels for chemical informatics*. Positive semi-definite on all real rows, since
     ``1 / u = int_0^inf exp(-t u) dt`` and ``exp(t <x, z>)`` is a kernel.
     """
+
+    def _fill(self, pairs: Pairs, out: Array) -> None:
+        if all(squares_fit(side, _squared_norms, out.dtype) for side in (pairs.left, pairs.right)):
+            super()._fill(pairs, out)
+            return
+        # From cosines c and lengths, c / (|x| / |z| + |z| / |x| - c), in which nothing is squared.
+        Linear().normalized()._fill(pairs, out)
+        left, right = pairs.vectors("length", _lengths)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = (left[:, None] if out.ndim == 2 else left) / right
+            ratio += 1 / ratio
+            out /= ratio - out
+        out[np.isnan(ratio)] = 1
 
     def _combine(self, dot: Array, left: Array, right: Array) -> None:
         union = left + right - dot
