@@ -6,6 +6,7 @@ import functools
 import pickle
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 
 import mercer
-from mercer import KernelLogisticRegression, TabularClassifier
+from mercer import Graph, KernelLogisticRegression, TabularClassifier
 from mercer._errors import DataError, MercerWarning
 from mercer.estimators.tabular.penalty import _COSTS
 from sklearn_checks import every_check, not_passed
@@ -269,3 +270,26 @@ def test_a_handful_of_rows_is_no_worse_than_the_shares(n: int) -> None:
         y = (rng.random(500 + n) < 1 / (1 + np.exp(-4 * X[:, 0]))).astype(int)
         losses.append(log_loss(y[n:], TabularClassifier().fit(X[:n], y[:n]).predict_proba(X[n:])))
     assert max(losses) < 0.75 and np.mean(losses) < 0.6
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([Graph([(0, 1)], ["C", "O"])] * 20, r"row 0 of X is Graph\(n=2, .*use mercer.SVC or .*WeisfeilerLehman\(3\)"),
+        (["some words", "other ones"] * 10, r"row 0 of X is 'some words'\. .*pass pandas.DataFrame\({\"text\": X}\)"),
+        ([{"a": 1}] * 20, "For other objects, use mercer.SVC or mercer.SVR with a kernel of mercer.kernels"),
+        (np.zeros((20, 3, 4)), "dim 3.*series, trees, graphs, images.*pass a matching kernel"),
+    ],
+)
+def test_rows_that_are_no_table_say_what_to_do(rows: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        TabularClassifier().fit(rows, np.arange(20) % 2)
+
+
+def test_what_is_advised_for_rows_that_are_no_table_runs() -> None:
+    y = np.arange(40) % 2
+    texts = [f"{word} {row % 7}" for row, word in zip(range(40), ["some words", "other ones"] * 20)]
+    assert TabularClassifier().fit(pd.DataFrame({"text": texts}), y).score(pd.DataFrame({"text": texts}), y) > 0.9
+    graphs = [Graph([(0, 1), (1, 2)], ["C", "O", "CN"[row % 2]]) for row in range(40)]
+    model = mercer.SVC(kernel=mercer.kernels.WeisfeilerLehman(3).normalized()).fit(graphs, y)
+    assert model.score(graphs, y) == 1.0

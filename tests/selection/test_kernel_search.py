@@ -28,8 +28,8 @@ from mercer import (
     NuSVR,
     OneClassSVM,
 )
-from mercer._errors import DataError, MercerWarning
-from mercer.kernels import RBF, Constant, Spectrum
+from mercer._errors import DataError, MercerWarning, ParameterError
+from mercer.kernels import RBF, BlendedSpectrum, Constant, GlobalAlignment, Spectrum, Subsequence, SubsetTree
 from search_cases import curve, three_classes, two_classes
 
 RATES = [0.01, 0.1, 1.0]
@@ -104,6 +104,73 @@ def test_free_parameters_of_a_kernel() -> None:
     # The last column says nothing of y.
     assert best["right.length_scale[1]"] > 2.0 * best["right.length_scale[0]"]
     assert [value for name, value in best.items() if name.startswith("left")] == [2.0]
+
+
+def _grow(rng: np.random.Generator, depth: int, share: float) -> tuple[Any, ...]:
+    if depth == 0:
+        return ("a" if rng.random() < share else "b",)
+    return ("XY"[rng.integers(2)], _grow(rng, depth - 1, share), _grow(rng, depth - 1, share))
+
+
+def _objects(kind: str) -> list[Any]:
+    """60 rows of two classes that differ in how often a symbol occurs, or a wave."""
+    rng = np.random.default_rng(0)
+    if kind == "trees":
+        return [_grow(rng, 4, 0.35 + 0.3 * (row % 2)) for row in range(60)]
+    if kind == "series":
+        return [np.sin(np.arange(12) * (1 + 0.3 * (row % 2))) + 0.5 * rng.normal(size=12) for row in range(60)]
+    return ["".join(rng.choice(list("ab"), 9, p=[0.35 + 0.3 * (row % 2), 0.65 - 0.3 * (row % 2)])) for row in range(60)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "kernel", "name", "grid"),
+    [
+        ("trees", SubsetTree(decay=0.9).normalized(), "kernel__decay", [0.9, 0.5, 0.25, 0.1, 0.02]),
+        ("strings", BlendedSpectrum(3, decay=4.0).normalized(), "kernel__decay", [4.0]),
+        ("strings", Subsequence(3, decay=0.9).normalized(), "kernel__decay", [0.9, 0.5, 0.25, 0.1]),
+        ("series", GlobalAlignment(0.05).normalized(), "kernel__sigma", [0.05, 0.2, 1.0, 4.0]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::mercer._errors.DegenerateKernelWarning")
+def test_parameters_of_kernels_on_objects_are_searched(kind: str, kernel: Any, name: str, grid: list[float]) -> None:
+    X, y = _objects(kind), np.arange(60) % 2
+    search = KernelSearchCV(SVC(kernel=kernel), cv=3, parameters=["kernel"], random_state=0).fit(X, y)
+    path = name.removeprefix("kernel__")
+    last = "kernel." * hasattr(kernel, "kernel") + path
+    assert search.stop_reason_.endswith(f"Searched: {last!r}.")
+
+    def score(value: float) -> float:
+        own = kernel.with_params(**{last.replace(".", "__"): value})
+        return float(cross_val_score(SVC(kernel=own), X, y, cv=3).mean())
+
+    # The search goes on from the best of its neighbours; up to a row or two between the values of a grid.
+    assert search.best_score_ >= max(map(score, grid)) - 2 / 60
+    assert search.best_score_ > score(grid[0]) or search.best_params_["kernel"] == kernel
+    for parameters, mean in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"]):
+        assert mean == pytest.approx(cross_val_score(SVC(**parameters), X, y, cv=3).mean(), abs=1e-12)
+
+
+def test_a_certificate_names_what_was_searched() -> None:
+    X, y = _objects("strings"), np.arange(60) % 2
+    search = KernelSearchCV(SVC(kernel=BlendedSpectrum(2)), cv=3, parameters=["C"], random_state=0).fit(X, y)
+    assert search.stop_reason_.endswith("Searched: 'C'.")
+    search.set_params(parameters=None).fit(X, y)
+    assert search.stop_reason_.endswith("Searched: 'decay', 'C'.")
+    search.set_params(kernels=[Spectrum(1), Spectrum(2)]).fit(X, y)
+    assert search.stop_reason_.endswith("Searched: 'kernel', 'C'.")
+    # Rules stay rules, and what else is free is searched.
+    kernel = Constant(2.0) * GlobalAlignment("median")
+    series = KernelSearchCV(SVC(kernel=kernel), cv=3, parameters=["kernel"], random_state=0).fit(_objects("series"), y)
+    assert "GlobalAlignment('median')" in repr(series.best_params_["kernel"])
+    assert series.stop_reason_.endswith("Searched: 'factor'.")
+    for only in (["kernel"], ["C", "kernel"]):
+        search = KernelSearchCV(SVC(kernel=Spectrum(2)), cv=3, parameters=only)
+        with pytest.raises(
+            ParameterError, match=r"'kernel', which stands for .*, but Spectrum\(2\) has none .* kernels="
+        ):
+            search.fit(X, y)
+        # As the message says.
+        search.set_params(kernels=[Spectrum(1), Spectrum(2)], parameters=["C"]).fit(X, y)
 
 
 def test_matrices_have_a_penalty_only() -> None:

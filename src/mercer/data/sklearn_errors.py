@@ -24,6 +24,7 @@ _ADVICE = (
     ),
     ("setting an array element with a sequence", f"Rows of numbers must have equal lengths. {_OTHER_ROWS}"),
     ("float() argument must be", _OTHER_ROWS),
+    ("Found array with dim", _OTHER_ROWS),
     ("feature names should match", "Pass the columns of the fit in their order: X[list(model.feature_names_in_)]."),
     ("features as input", "Pass the columns that the model was fitted on."),
     ("while a minimum of", "Check how X was selected; it needs rows and columns."),

@@ -26,7 +26,7 @@ def rows_of(kernel: Expression, X: Any) -> Any:
         return _leaf(kernel).read_rows(X)
     if kind == "table":
         return _with_members_read(kernel, MixedRows.of(X, _kinds_of_columns(kernel, X)))
-    if kind == "anything" and not isinstance(X, (Objects, MixedRows)) and _are_objects(X):
+    if kind == "anything" and not isinstance(X, (Objects, MixedRows)) and are_objects(X):
         return Anything.of(X)
     return X
 
@@ -49,8 +49,12 @@ def _with_members_read(kernel: Expression, rows: MixedRows) -> MixedRows:
     return rows if unchanged else MixedRows(columns, rows.names)
 
 
-def _are_objects(X: Any) -> bool:
-    """Whether the rows are certainly not vectors."""
+def are_objects(X: Any) -> bool:
+    """Return whether the rows are certainly not vectors.
+
+    >>> are_objects(["a", "b"]), are_objects([[1.0], [2.0]])
+    (True, False)
+    """
     if hasattr(X, "iloc") or hasattr(X, "tocsr") or not hasattr(X, "__len__") or not len(X):
         return False
     if hasattr(X, "dtype"):

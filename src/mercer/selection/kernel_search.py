@@ -19,6 +19,7 @@ from mercer._documentation import documented
 from mercer._errors import MercerWarning, warn_user
 from mercer._optional import optional
 from mercer._types import Vector
+from mercer.data.words import listing
 from mercer.engine import settings
 from mercer.engine.settings import interrupts_raise
 from mercer.selection.bounds import ScoreBounds
@@ -40,21 +41,20 @@ from mercer.selection.tolerances import tolerance_for, tolerances_of
 class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
     """Search over penalties and parameters of kernels without a grid, within a time budget.
 
-    What is searched, and in which ranges, comes from the learner and the data: its penalties (``C``, ``alpha``,
-    ``nu``, ``epsilon``), ``gamma`` of a kernel by name, and every free parameter of a :class:`~mercer.kernels.Kernel`
-    on vectors. Length scales begin around the 0.1 and 0.9 quantiles of the distances between rows, penalties at the
-    size of k(x, x), ``epsilon`` at the spread of the targets. The search goes from a coarse grid in the logarithms to
-    a quarter of its spacing around the best, and beyond the range where the best lies at its edge. Fits share
-    their kernel matrices, as in :class:`~mercer.selection.GridSearchCV`. Where ``tol`` of a support vector
-    regression is above 0.1 or below 1e-10 of the standard deviation of the targets, candidates have 0.001 of it.
+    What is searched, and in which ranges, comes from the learner and the data: its penalties (``C``, ``alpha``, ``nu``,
+    ``epsilon``), ``gamma`` of a kernel by name, and every free parameter of a :class:`~mercer.kernels.Kernel`, whatever
+    it compares. Length scales begin around the 0.1 and 0.9 quantiles of the distances between rows, penalties at the
+    size of k(x, x), ``epsilon`` at the spread of the targets. The search goes from a coarse grid in the logarithms to a
+    quarter of its spacing around the best, and beyond the range where the best lies at its edge. Fits share their
+    kernel matrices, as in :class:`~mercer.selection.GridSearchCV`. Where ``tol`` of a support vector regression is
+    above 0.1 or below 1e-10 of the standard deviation of the targets, candidates have 0.001 of it.
 
     Parameters
     ----------
     estimator : estimator
         A learner of Mercer, or a pipeline whose last step is one. Parameters that are not searched keep their values.
     kernels : list of kernels, optional
-        Values of the learner's ``kernel`` to choose among, for any kind of rows. On rows that are not vectors, only
-        the penalties are searched with each.
+        Values of the learner's ``kernel`` to choose among, for any kind of rows.
     cv : int, splitter or iterable, default=5
         Folds, stratified for classifiers.
     scoring : str or callable, optional
@@ -96,7 +96,8 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
     table_ : pandas.DataFrame
         The results, the best first, made when asked for.
     stop_reason_ : str
-        Why the search ended: done, certified, budget or interrupted, in words.
+        Why the search ended: done, certified, budget or interrupted, in words; and the names of what was searched. All
+        else, such as whole numbers of kernels, was kept as it is.
     sharing_ : str
         What the fits had in common.
     scorer_, n_splits_, classes_, n_features_in_, feature_names_in_
@@ -257,7 +258,9 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.bounds_ = np.array([one.interval for one in candidates])
         self.bounds_reason_ = next((one.why for one in candidates if one.why), "")
         self.certified_ = plan.is_certified
-        self.stop_reason_ = stop.value
+        names = {axis.name: None for space in plan.spaces for axis in space.axes}
+        searched = listing([*(["kernel"] if self.kernels is not None else []), *names])
+        self.stop_reason_ = f"{stop.value} Searched: {searched}."
 
     @property
     def table_(self) -> Any:

@@ -184,7 +184,7 @@ def scale_axes(kernel: Any, rows: Any, options: Mapping[str, Any]) -> tuple[Axis
     ----------
     kernel : str, Kernel or callable
     rows : ndarray of shape (n, d), other rows, or None
-        Where they are not vectors, nothing of the kernel is searched.
+        For None, nothing of the kernel is searched.
     options : dict
         ``gamma``, ``degree`` and ``coef0``.
 
@@ -200,14 +200,13 @@ def scale_axes(kernel: Any, rows: Any, options: Mapping[str, Any]) -> tuple[Axis
     >>> [axis.name for axis in scale_axes(Constant(2.0) * RBF([1.0, 3.0]), np.eye(4)[:, :2], {})]
     ['length scale', 'factor', 'kernel.length_scale[0]', 'kernel.length_scale[1]']
     """
-    if not isinstance(rows, np.ndarray) or rows.ndim != 2 or not len(rows):
-        return ()
     kernel = read_expression(kernel)
+    vectors = isinstance(rows, np.ndarray) and rows.ndim == 2
+    if rows is None or not len(rows) or not (vectors or isinstance(kernel, Kernel)):
+        return ()
     if is_named(kernel):
         return _axis_of_name(kernel, rows, options)
-    if not isinstance(kernel, Kernel):
-        return ()
-    return _axes_of_kernel(kernel, rows)
+    return _axes_of_kernel(kernel, rows) if isinstance(kernel, Kernel) else ()
 
 
 def _axis_of_name(name: str, rows: np.ndarray, options: Mapping[str, Any]) -> tuple[Axis, ...]:
@@ -247,7 +246,8 @@ def _axes_of_kernel(kernel: Kernel, rows: np.ndarray) -> tuple[Axis, ...]:
 
 def _multiples(values: Sequence[float], first: str, last: str, rows: np.ndarray) -> tuple[float, float]:
     """The range of a factor of all length scales."""
-    one = whole_vector(first) == whole_vector(last) and len(values) in (1, rows.shape[1])
+    vectors = isinstance(rows, np.ndarray) and rows.ndim == 2
+    one = vectors and whole_vector(first) == whole_vector(last) and len(values) in (1, rows.shape[1])
     if not one or _last(first) == "gamma":
         return 1.0 / 16.0, 16.0
     low, high = _quantiles(_distances(rows / np.array(values), "euclidean"))
@@ -296,10 +296,14 @@ def _moved(kernel: Kernel, scales: Sequence[Axis], point: Sequence[float]) -> Ke
             step += -shared if _last(parameter.name) == "gamma" else shared
         moved = _rounded(parameter.value * math.exp(step)) if step else parameter.value
         values.setdefault(whole_vector(parameter.name), []).append(moved)
+    # What no axis changes stays as it is, such as the name of a rule.
+    kept = values.keys() - {whole_vector(parameter.name) for parameter in free}
     # Names of the entries of a vector end in a number; a name without one is that of a single number.
     vectors = {whole_vector(p.name) for p in kernel.parameters if whole_vector(p.name) != p.name}
     new = {
-        name.replace(".", "__"): tuple(several) if name in vectors else several[0] for name, several in values.items()
+        name.replace(".", "__"): tuple(several) if name in vectors else several[0]
+        for name, several in values.items()
+        if name not in kept
     }
     return kernel.with_params(**new)
 

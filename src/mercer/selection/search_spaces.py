@@ -87,6 +87,11 @@ def spaces_of(
         spaces.append(Space(prefix_of(estimator), kernel, kernels is not None, penalties, axes, sample, options, fixed))
     if len(reasons) == len(spaces):
         raise reasons[0]
+    if only is not None and "kernel" in only and not any(space.scales for space in spaces):
+        raise ParameterError(
+            f"parameters holds 'kernel', which stands for the free parameters of a kernel, but {spaces[0].kernel!r} "
+            "has none on these rows. Leave 'kernel' out, or pass kernels=[...] to choose among several."
+        )
     if len(spaces) == 1 and not spaces[0].axes:
         why = (
             f"parameters={list(only)!r} leaves out all that could be searched"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import mercer
 from mercer import SVC
-from mercer._errors import DataError, MemoryBudgetError, ParameterError
+from mercer._errors import DataError, MemoryBudgetError, MercerWarning, ParameterError
 from mercer.data.images import Images, Pixels
 from mercer.kernels import ConvolutionalPatches, HistogramIntersection, SpatialPyramid, parse_kernel
 
@@ -177,3 +178,24 @@ def test_digits_and_model_files(kernel, tmp_path):
     mercer.save(model, tmp_path / "m.mercer")
     again = mercer.load(tmp_path / "m.mercer")
     assert np.array_equal(again.decision_function(images), model.decision_function(images))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "advice"), [(0, 16, "X / 16"), (0, 255, "X / 255"), (-20, 20, r"\(X - -20\) / 40")]
+)
+def test_pixels_of_a_wide_range_are_told(low: int, high: int, advice: str) -> None:
+    X = _rng.integers(low, high + 1, size=(4, 8, 8)).astype(float)
+    X[0, 0, :2] = low, high
+    with pytest.warns(
+        MercerWarning, match=rf"pixels go from {low} to {high}, .* pass ({advice}), or raise length_scale"
+    ) as w:
+        ConvolutionalPatches()(X)
+    assert len(w) == 1 and w[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scaled = eval(advice.replace("\\", ""), {"X": X})
+        assert ConvolutionalPatches()(scaled).min() > 0.1
+        # Nothing is said of these.
+        ConvolutionalPatches(length_scale=60.0)(X)
+        for other in (X > 0, np.abs(X).astype(np.uint8), _rng.normal(size=(3, 8, 8))):
+            ConvolutionalPatches()(other)

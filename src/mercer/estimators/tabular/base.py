@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._documentation import documented
-from mercer._errors import MercerWarning, warn_user
+from mercer._errors import DataError, MercerWarning, warn_user
 from mercer._registered import CommandLine
 from mercer._sklearn import check_feature_names, check_n_features
 from mercer._types import Matrix, Positions, RowsLike, Vector
@@ -21,6 +21,8 @@ from mercer.data.column_encoder import ColumnEncoder
 from mercer.data.column_entries import read_columns
 from mercer.data.column_features import FARTHEST
 from mercer.data.fitted import Fitted
+from mercer.data.graph import Graph, is_networkx
+from mercer.data.objects import short
 from mercer.data.seeds import generator
 from mercer.data.sklearn_errors import advised
 from mercer.data.statements import Count, Floats, Is, Labels, Number
@@ -36,6 +38,7 @@ from mercer.estimators.tabular.new_gaps import NewGaps
 from mercer.estimators.tabular.penalty import way_of_choice
 from mercer.estimators.tabular.repeats import merged
 from mercer.kernels import Kernel
+from mercer.kernels.kinds import are_objects
 from mercer.solvers.gaussian.search import Search
 from mercer.solvers.solution import Certificate
 
@@ -127,6 +130,8 @@ class TabularModel(BaseEstimator, OneBlasThread):
                 continue
         else:
             refuse_unreal(X, "X")
+            if are_objects(X):
+                raise DataError(_no_table(type(self).__name__, X[0]))
         with advised():
             # check_array first needs a common type of the columns, which a data frame without columns does not have.
             given = np.empty((len(X), 0)) if hasattr(X, "columns") and not len(X.columns) else X
@@ -263,3 +268,14 @@ def _fair_order(codes: Positions) -> Positions:
     place = np.empty(len(codes))
     place[order] = rank / np.repeat(counts, counts)
     return np.argsort(place, kind="stable")
+
+
+def _no_table(learner: str, row: Any) -> str:
+    """What to do with rows that are objects."""
+    if isinstance(row, str):
+        remedy = 'For a column of text, pass pandas.DataFrame({"text": X}).'
+    elif isinstance(row, Graph) or is_networkx(row):
+        remedy = "For graphs, use mercer.SVC or mercer.SVR with kernel=mercer.kernels.WeisfeilerLehman(3).normalized()."
+    else:
+        remedy = "For other objects, use mercer.SVC or mercer.SVR with a kernel of mercer.kernels that compares them."
+    return f"{learner} takes tables of numbers, text and categories, but row 0 of X is {short(row)}. {remedy}"

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mercer._errors import DataError
+from mercer._errors import DataError, MercerWarning, warn_user
 from mercer.data.bags import Bags
 from mercer.data.images import Images, check_channels, in_unit
 from mercer.data.objects import Objects
@@ -17,6 +17,9 @@ from mercer.kernels.inputs import Frame, Rows
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.parameters import number, whole
 from mercer.kernels.vector.stationary import RBF
+
+# Range of the pixels in length scales beyond which a pair of patches may count for exp(-32) by one pixel.
+_FAR = 8.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,7 +34,8 @@ class ConvolutionalPatches(MeanKernel):
     size : int, default=3
         Pixels on a side of a patch.
     length_scale : float, default=1.0
-        Distance at which two patches differ; pixels of bytes are scaled to 0 to 1.
+        Distance at which two patches differ; pixels of bytes are scaled to 0 to 1. Other pixels are used unchanged,
+        with a warning if they go over more than 8 length scales.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.
 
@@ -73,7 +77,21 @@ class ConvolutionalPatches(MeanKernel):
 
     def _bags(self, side: Rows) -> Bags:
         images: Images = side.objects(Images)
-        bags: Bags = images.keep(("patches", self.size), lambda: patches(images, self.size))
+        bags: Bags = images.keep(("patches", self.size), lambda: self._patches(images))
+        return bags
+
+    def _patches(self, images: Images) -> Bags:
+        bags = patches(images, self.size)
+        # Bytes were scaled; of other pixels the range is that of the data.
+        low, high = float(np.min(bags.rows)), float(np.max(bags.rows))
+        if high - low > _FAR * self.length_scale and all(image.dtype != np.uint8 for image in images):
+            scaled = f"{f'(X - {low:g})' if low else 'X'} / {high - low:g}"
+            warn_user(
+                f"{self!r}: pixels go from {low:g} to {high:g}, {(high - low) / self.length_scale:.3g} length scales: "
+                "patches that differ in one pixel alone may have nothing in common. Only bytes (numpy.uint8) are scaled "
+                f"to 0 to 1; pass {scaled}, or raise length_scale.",
+                MercerWarning,
+            )
         return bags
 
 
