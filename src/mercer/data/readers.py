@@ -36,7 +36,7 @@ def read_table(source: str | Path, verbatim: Collection[str] = (), axes: str | N
     Parameters
     ----------
     source : str or pathlib.Path
-        A ``.csv``, ``.tsv``, ``.parquet``, ``.libsvm`` (``.svmlight``, ``.svm``) or ``.npz`` file, or
+        A ``.csv``, ``.tsv``, ``.parquet``, ``.arrow``, ``.libsvm`` (``.svmlight``, ``.svm``) or ``.npz`` file, or
         ``"sample:NAME"`` with a name of :func:`mercer.data.samples.samples`. In CSV files the separator
         may be a comma, a semicolon, a tab or a bar; an empty field, ``?``, ``NA``, ``None``, ``null`` and
         ``NaN`` are missing values (:data:`mercer.data.text_columns.MISSING_WORDS`), but a line with fewer fields than
@@ -129,16 +129,24 @@ def _guarded(field: str) -> Any:
     return f"={field}" if field.strip() else np.nan
 
 
-# --- Parquet ------------------------------------------------------------------------------------------------
+# --- Parquet and Arrow --------------------------------------------------------------------------------------
 
 
 def _read_parquet(path: Path, _: Collection[str]) -> Table:
+    return _read_arrow(path, "Parquet", lambda pandas: pandas.read_parquet(path, engine="pyarrow"))
+
+
+def _read_feather(path: Path, _: Collection[str]) -> Table:
+    return _read_arrow(path, "Arrow", lambda pandas: pandas.read_feather(path))
+
+
+def _read_arrow(path: Path, what: str, read: Callable[[Any], Any]) -> Table:
     pandas = optional("pandas", f"reading {path.name}")
     arrow = optional("pyarrow", f"reading {path.name}")
     try:
-        frame = pandas.read_parquet(path, engine="pyarrow")
+        frame = read(pandas)
     except (arrow.ArrowException, OSError) as error:
-        raise DataError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
+        raise DataError(f"{path} cannot be read as {what}: {str(error).splitlines()[0]}") from error
     # An index with a name is a column that pandas set apart; one without is the number of the row.
     frame = frame.reset_index(drop=frame.index.names == [None])
     frame.columns = [str(name) for name in frame.columns]
@@ -169,6 +177,7 @@ _READERS: dict[str, Callable[[Path, Collection[str]], Table]] = {
     ".tab": _read_tsv,
     ".parquet": _read_parquet,
     ".pq": _read_parquet,
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), _read_feather),
     ".libsvm": _read_libsvm,
     ".svmlight": _read_libsvm,
     ".svm": _read_libsvm,

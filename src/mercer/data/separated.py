@@ -23,7 +23,7 @@ from mercer.data.text_columns import MISSING_WORDS
 from mercer.data.words import listing
 
 FORMATS = (
-    ".csv, .tsv, .parquet, .libsvm (or .svmlight, .svm), "
+    ".csv, .tsv, .parquet, .arrow (or .feather), .libsvm (or .svmlight, .svm), "
     ".npz, .json, .ts, .xlsx (or .xls, .ods); .csv, .tsv and .libsvm also with .gz"
 )
 DAMAGE = (gzip.BadGzipFile, EOFError, zipfile.BadZipFile, zlib.error)
