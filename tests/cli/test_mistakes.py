@@ -73,7 +73,7 @@ GOOD = [f"{i},{'ab'[i % 2]}" for i in range(20)]
         ([f'"1,{i}00",{i % 2}' for i in range(30)], ["line 2, column 'x'", "another notation such as '1,000'"]),
         (
             [f"{i + 1}.1.2020,{i % 2}" for i in range(9)] * 3,
-            ["line 2, column 'x'", "dates such as '1.1.2020'", "Write dates as in 2026-01-31"],
+            ["line 2, column 'x'", "dates such as '1.1.2020'", "write dates as in 2026-01-31"],
         ),
     ],
 )
@@ -315,7 +315,7 @@ def test_unknown_categories_are_noted(capsys, model_file):
 
 
 def test_our_own_mistakes_end_with_1_and_say_how_to_see_more(capsys, monkeypatch):
-    def fail(source, verbatim, axes):
+    def fail(*arguments):
         raise RuntimeError("a bolt is loose")
 
     monkeypatch.setattr(fit_module, "read_table", fail)

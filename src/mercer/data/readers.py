@@ -23,7 +23,7 @@ from mercer.data.graph_folders import indicator_of, read_graph_folder
 from mercer.data.libsvm import libsvm_fault, looks_like_libsvm
 from mercer.data.object_readers import read_folder, read_graphs
 from mercer.data.sample_rows import load_sample
-from mercer.data.separated import DAMAGE, FORMATS, damaged, not_utf8, open_text, separated
+from mercer.data.separated import DAMAGE, FORMATS, Separated, damaged, not_utf8, open_text, separated
 from mercer.data.series_files import read_ts
 from mercer.data.sources import SAMPLE, check_source
 from mercer.data.table import Table
@@ -113,6 +113,7 @@ def _read_separated(
     pandas = optional("pandas", f"reading {path.name}")
     layout = separated(path, separator)
     names = layout.names
+    layout.note_numbers([*verbatim, *texts])
     with layout.reading():
         frame = pandas.read_csv(
             path,
@@ -123,13 +124,20 @@ def _read_separated(
         with open_text(path) as lines:
             has_codes = may_have_codes(lines, layout.dialect.delimiter)
         if has_codes:
-            restore_codes(frame, pandas.read_csv(path, dtype=str, **layout.options()))
+            restore_codes(frame, _written(layout))
     if frame.iloc[:, -1].isna().any():
         layout.require_full()
     frame.columns = frame.columns.str.strip()
     for name in set(names) & set(verbatim):
         frame[name] = [field[1:] if isinstance(field, str) else np.nan for field in frame[name].astype(object)]
-    return Table(frame, path.name, locate=layout.line_finder())
+    return Table(frame, path.name, locate=layout.line_finder(), written=lambda: _written(layout))
+
+
+def _written(layout: Separated) -> Any:
+    """The columns as text."""
+    frame = optional("pandas", f"reading {layout.path.name}").read_csv(layout.path, dtype=str, **layout.options())
+    frame.columns = frame.columns.str.strip()
+    return frame
 
 
 def _guarded(field: str) -> Any:
