@@ -371,3 +371,13 @@ def test_a_row_that_a_kernel_cannot_compare_is_named_by_its_line(capsys, tmp_pat
     # The first row is in line 2, and the row may be one of those that are held out.
     assert "X has -1.5 (first in row 29, column 1)" in (message := capsys.readouterr().err)
     assert "In sizes.csv, row 29 is line 31." in " ".join(message.split())
+
+
+def test_one_target_that_all_predictions_follow_is_named_with_its_line(capsys, tmp_path):
+    rows = [f"{i},{i % 7}" for i in range(60)]
+    rows[17] = "17,1000000"
+    path = table(rows)
+    assert main(["fit", str(path), "--target", "y", "--model", "ridge", "-o", str(tmp_path / "m.mercer")]) == 0
+    message = " ".join(capsys.readouterr().err.split())
+    assert message.count("times as far from the mean of the others") == 1
+    assert "the target 'y' is 1e+06 in line 19, " in message
