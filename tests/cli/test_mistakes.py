@@ -73,7 +73,7 @@ GOOD = [f"{i},{'ab'[i % 2]}" for i in range(20)]
         ([f'"1,{i}00",{i % 2}' for i in range(30)], ["line 2, column 'x'", "another notation such as '1,000'"]),
         (
             [f"{i + 1}.1.2020,{i % 2}" for i in range(9)] * 3,
-            ["line 2, column 'x'", "dates such as '1.1.2020'", "Write dates as in 2026-01-31"],
+            ["line 2, column 'x'", "dates such as '1.1.2020'", "write dates as in 2026-01-31"],
         ),
     ],
 )
@@ -315,7 +315,7 @@ def test_unknown_categories_are_noted(capsys, model_file):
 
 
 def test_our_own_mistakes_end_with_1_and_say_how_to_see_more(capsys, monkeypatch):
-    def fail(source, verbatim, axes, **way):
+    def fail(*arguments, **way):
         raise RuntimeError("a bolt is loose")
 
     monkeypatch.setattr(fit_module, "read_table", fail)
@@ -371,3 +371,13 @@ def test_a_row_that_a_kernel_cannot_compare_is_named_by_its_line(capsys, tmp_pat
     # The first row is in line 2, and the row may be one of those that are held out.
     assert "X has -1.5 (first in row 29, column 1)" in (message := capsys.readouterr().err)
     assert "In sizes.csv, row 29 is line 31." in " ".join(message.split())
+
+
+def test_one_target_that_all_predictions_follow_is_named_with_its_line(capsys, tmp_path):
+    rows = [f"{i},{i % 7}" for i in range(60)]
+    rows[17] = "17,1000000"
+    path = table(rows)
+    assert main(["fit", str(path), "--target", "y", "--model", "ridge", "-o", str(tmp_path / "m.mercer")]) == 0
+    message = " ".join(capsys.readouterr().err.split())
+    assert message.count("times as far from the mean of the others") == 1
+    assert "the target 'y' is 1e+06 in line 19, " in message

@@ -11,7 +11,7 @@ import pytest
 
 from mercer import Blocks
 from mercer._errors import DataError, ParameterError
-from mercer.data.target import known_target, read_target
+from mercer.data.target import known_target, outlying, read_target
 
 
 @pytest.mark.parametrize(
@@ -151,3 +151,25 @@ def test_whole_numbers_beyond_those_of_64_bits():
     np.testing.assert_array_equal(read_target(values, "y").values, values.astype(np.float64))
     with pytest.raises(DataError, match=r"holds 1e\+20, and numbers of that size cannot stand for classes"):
         read_target(np.array([1e20, 1.0] * 5), "y")
+
+
+def test_one_target_that_is_not_like_the_others():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=100)
+    for draw in (y, rng.exponential(size=100), rng.standard_t(2, size=100), np.repeat([0.0, 1.0], [99, 1])):
+        assert outlying(draw) is None
+    y[17] = 1e6
+    others = np.delete(y, 17)
+    row, distance = outlying(y)
+    assert row == 17
+    np.testing.assert_allclose(distance, (1e6 - others.mean()) / others.std())
+    # Repeated rows and weights are the same, and two such rows are not alone.
+    counts = rng.integers(1, 4, 100).astype(float)
+    counts[17] = 1.0
+    repeated = np.repeat(y, counts.astype(int))
+    np.testing.assert_allclose(outlying(y, counts)[1], outlying(repeated)[1])
+    counts[17] = 2.0
+    assert outlying(y, counts) is None and outlying(np.repeat(y, counts.astype(int))) is None
+    assert outlying(y, (np.arange(100) != 17).astype(float)) is None
+    np.testing.assert_allclose(outlying(1e290 * y)[1], distance)
+    assert outlying(y[:9]) is None and outlying(np.zeros(0)) is None

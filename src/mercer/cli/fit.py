@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mercer import persistence
-from mercer._errors import MercerError, ParameterError
+from mercer._errors import MercerError, MercerWarning, ParameterError, warn_user
 from mercer.cli.bad_rows import naming_lines
 from mercer.cli.checks import check_searched, default_output
 from mercer.cli.choose import choose
@@ -26,13 +26,13 @@ from mercer.cli.reading import Reading
 from mercer.cli.report import outcome, plan, process_peak
 from mercer.cli.show import Printer
 from mercer.cli.size import choose_size
-from mercer.data.date_columns import expand_dates, find_dates
+from mercer.data.date_columns import DateForm, expand_dates, find_dates
 from mercer.data.notation import Notation, parse_numbers
 from mercer.data.raw_table import RawTable
 from mercer.data.readers import read_table
 from mercer.data.roles import VERBATIM
 from mercer.data.table import Table
-from mercer.data.target import read_target
+from mercer.data.target import Target, outlier_words, outlying, read_target
 from mercer.data.words import counted
 from mercer.engine.drafts import written_in_one_stroke
 from mercer.engine.memory import track
@@ -61,7 +61,9 @@ def fit(options: FitOptions) -> None:
         page.require_packages()
     parameters = _parameters(options)
     printer = Printer(options.quiet, options.json)
-    with config(memory=options.memory, n_jobs=options.n_jobs):
+    with config(memory=options.memory, n_jobs=options.n_jobs), warnings.catch_warnings():
+        # Such a target is named with its place in the file.
+        warnings.filterwarnings("ignore", "one target, in row", MercerWarning)
         table, numbers = _read(options)
         job = _prepare(table, options, parameters, numbers)
         model = table_model(job, options, parameters)
@@ -247,14 +249,15 @@ def _kernel(text: str) -> Any:
     return named if named in NAMES else parse_kernel(named)
 
 
-def _read(options: FitOptions) -> tuple[Table, dict[str, Notation]]:
+def _read(options: FitOptions) -> tuple[Table, dict[str, Notation | DateForm]]:
     """The table, without what is dropped, with the roles of its columns; and columns in other notations of numbers."""
     way = {"encoding": options.encoding, "sheet": options.sheet}
     table = read_table(options.data, _verbatim(options), options.axes, _texts(options), **way)
     table = table.drop(options.drop).with_roles(options.roles)
     if not options.parse_numbers or table.is_sparse:
         return table, {}
-    columns, numbers = parse_numbers(table.columns, table.source, list(table.roles))
+    written = None if table.written is None else table.written()
+    columns, numbers = parse_numbers(table.columns, table.source, [*table.roles, *_texts(options)], written)
     return replace(table, columns=columns), numbers
 
 
@@ -268,7 +271,7 @@ def _texts(options: FitOptions) -> list[str]:
     return [str(name) for name, kind in kinds.items() if kind != "number"] if isinstance(kinds, Mapping) else []
 
 
-def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numbers: Mapping[str, Notation]) -> Job:
+def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numbers: Mapping[str, Any]) -> Job:
     """Check the data; the kernel among the parameters gets its columns, or is chosen by them."""
     columns, values, name = table.split(options.target)
     if not table.is_sparse:
@@ -276,6 +279,7 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numb
         columns = columns.copy()
     task, asked = requested_task(options)
     target = read_target(values, name, task, table.locate, asked)
+    _note_outlier(target, table)
     model, why = choose_model(options, table, target.task, parameters)
     use, by_default = usage(model, target.task), None
     cycles = {} if use.raw or table.is_sparse else find_dates(columns, list(table.roles))
@@ -308,6 +312,18 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numb
         Reading(numbers, cycles, _verbatim(options)),
         table.source,
     )
+
+
+def _note_outlier(target: Target, table: Table) -> None:
+    """Warn of one target that all predictions will follow, with its place in the file."""
+    found = outlying(target.values) if target.task == "regression" else None
+    if found is not None:
+        row, distance = found
+        warn_user(
+            f"the target {target.name!r} is {target.values[row]:g} in {table.locate(row)}, {outlier_words(distance)} "
+            "Correct it, or leave that row out.",
+            MercerWarning,
+        )
 
 
 def _scores(model: TableModel, job: Job) -> dict[str, dict[str, float]]:

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import DataError
+from mercer._types import Vector
 from mercer.data.column_entries import readable
-from mercer.data.schema import DATE, in_another_notation
+from mercer.data.notation import in_another_notation
+from mercer.data.schema import DATE
 from mercer.data.table import LARGEST, MISSING, is_number, row_place
 from mercer.data.text_columns import are_codes
 from mercer.data.words import check_task, listing, shown
@@ -20,6 +22,8 @@ from mercer.data.words import check_task, listing, shown
 _FEW_VALUES = ((10, 5), (30, 100))
 # Beyond it, float64 does not have every whole number.
 _LARGEST_CLASS = 2.0**53
+# A target with this share of the squares about the mean of the others, among at least so many, is not like them.
+_OUTLYING, _FEWEST = 0.9, 10
 # Squares of smaller differences have few digits, or none.
 _SMALLEST = 1e-150
 
@@ -162,6 +166,40 @@ def known_target(values: Any, name: str, task: str, classes: list[Any], locate: 
             f"{listing(classes)} ({strange.size} of {len(array)} rows)."
         )
     return array.astype(known.dtype)
+
+
+def outlying(y: Vector, weights: Vector | None = None) -> tuple[int, float] | None:
+    """Return the row of the one target (n,) that has nearly all of the squares about the mean of the others, if any.
+
+    Also how many standard deviations of the others it is away. A row of weight w counts as w rows, of which one is
+    compared with the others. Others that are all the same number have no spread to compare it with.
+
+    Examples
+    --------
+    >>> outlying(np.append(np.linspace(-1.0, 1.0, 99), 1e6))[0], outlying(np.linspace(-1.0, 1.0, 100))
+    (99, None)
+    """
+    weights = np.ones(len(y)) if weights is None else weights
+    if y.ndim != 1 or weights.sum() <= _FEWEST:
+        return None
+    used = np.flatnonzero(weights)
+    size = float(np.abs(y[used]).max()) or 1.0
+    values, counts = y[used] / size, weights[used].copy()
+    row = int(np.argmax(np.abs(values - np.median(values))))
+    counts[row] = max(counts[row] - 1.0, 0.0)
+    mean = np.average(values, weights=counts)
+    others, own = counts @ np.square(values - mean), float(np.square(values[row] - mean))
+    if not 0.0 < others < (1.0 / _OUTLYING - 1.0) * own:
+        return None
+    return int(used[row]), float(np.sqrt(own / (others / counts.sum())))
+
+
+def outlier_words(distance: float) -> str:
+    """What a target means for a fit that is so many standard deviations of the others away from their mean."""
+    return (
+        f"{distance:.3g} times as far from the mean of the others as their standard deviation, so that squared errors "
+        "are nearly all its own, and predictions for all rows may follow it."
+    )
 
 
 def _plain(values: Any, name: str, locate: Callable[[int], str]) -> np.ndarray:

@@ -25,7 +25,7 @@ from mercer.engine import memory
 from mercer.engine.threads import OneBlasThread
 from mercer.estimators.shared.baseline import warn_if_worse_than_mean
 from mercer.estimators.shared.parameters import require_flags
-from mercer.estimators.shared.targets import check_numbers, warn_of_constant
+from mercer.estimators.shared.targets import check_numbers, warn_of_constant, warn_of_outlier
 from mercer.estimators.shared.weights import check_sample_weight
 from mercer.estimators.shared.whole_rows import refuse_parts
 from mercer.solvers.gaussian.linear_model import DesignSpectrum, decompose, learn
@@ -189,6 +189,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         y = check_numbers(self, y, X, several=False)
         weight = check_sample_weight(sample_weight, X)
         warn_of_constant(y, weight)
+        warn_of_outlier(y, weight)
         used = np.flatnonzero(weight)
         n, d = len(used), X.shape[1]
         size = 8 * (d * d + 3 * _ROWS * d if n > d + 1 else 5 * n * d)

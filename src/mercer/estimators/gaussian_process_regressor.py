@@ -36,7 +36,7 @@ from mercer.estimators.shared.definiteness import judge_covariance
 from mercer.estimators.shared.left_out_baseline import has_large_offset, warn_if_left_out_is_worse
 from mercer.estimators.shared.parameters import require_choice, require_flags
 from mercer.estimators.shared.statements import FitRows, LikeThe, has_full_diagonal, theta_fits
-from mercer.estimators.shared.targets import warn_of_constant
+from mercer.estimators.shared.targets import warn_of_constant, warn_of_outlier
 from mercer.estimators.shared.what_fits import naming_what_fits
 from mercer.estimators.shared.whole_rows import takes_parts
 from mercer.gram.hold import fits
@@ -414,6 +414,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         if largest > _LARGEST_TARGET:
             raise DataError(f"y reaches up to {largest:g}, whose squares and theirs overflow float64; scale y.")
         warn_of_constant(y, None)
+        warn_of_outlier(y, None)
 
     def _make_kernel(self, X: CheckedRows, gamma: Any) -> Kernel:
         if self.kernel is None:

@@ -49,7 +49,7 @@ from mercer.estimators.shared.restricted import RESTRICTED, require_approximatio
 from mercer.estimators.shared.restricted_ridge import RidgeOnLandmarks
 from mercer.estimators.shared.restricted_risk import forget
 from mercer.estimators.shared.statements import FitRows, LikeThe
-from mercer.estimators.shared.targets import require_squares, warn_of_constant
+from mercer.estimators.shared.targets import require_squares, warn_of_constant, warn_of_outlier
 from mercer.estimators.shared.weights import check_sample_weight, weighted_scale
 from mercer.estimators.shared.what_fits import naming_what_fits
 from mercer.estimators.shared.whole_rows import takes_parts
@@ -413,6 +413,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         targets = y.reshape(len(y), -1)
         alpha: Any = self.alpha if criterion else penalties_of(self.alpha, targets.shape[1])
         warn_of_constant(y, weights)
+        warn_of_outlier(y, weights)
         self._fit_kernel(X, intercept=False)
         question = RidgeOnLandmarks(criterion, alphas, bool(self.alpha_per_target), None if criterion else alpha)
         if started is None:
@@ -733,6 +734,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         n_targets = 1 if y.ndim == 1 else y.shape[1]
         alpha = np.zeros(n_targets) if isinstance(self.alpha, str) else penalties_of(self.alpha, n_targets)
         warn_of_constant(y, weights)
+        warn_of_outlier(y, weights)
         # A search starts from the scale of the data.
         start = weighted_scale(X, np.ones(len(y)) if weights is None else weights) if self._searches_gamma else None
         self._fit_kernel(X, intercept=False, gamma=start)

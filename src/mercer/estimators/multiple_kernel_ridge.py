@@ -24,7 +24,7 @@ from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_seed, require_whole
 from mercer.estimators.shared.penalties import check_penalties
 from mercer.estimators.shared.statements import FitRows
-from mercer.estimators.shared.targets import warn_of_constant
+from mercer.estimators.shared.targets import warn_of_constant, warn_of_outlier
 from mercer.estimators.shared.terms import terms_of
 from mercer.estimators.shared.weights import check_sample_weight
 from mercer.gram import Gram
@@ -214,6 +214,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         X, y = self._check_X_and_numbers(X, y, several=True)
         weight = np.ones(len(y)) if sample_weight is None else check_sample_weight(sample_weight, X)
         warn_of_constant(y, None if sample_weight is None else weight)
+        warn_of_outlier(y, None if sample_weight is None else weight)
         self._fit_kernel(X, intercept=False)
         if hasattr(self, "search_"):
             del self.search_

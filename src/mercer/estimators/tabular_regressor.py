@@ -22,7 +22,7 @@ from mercer.data.statements import Floats, Is, Number
 from mercer.engine import memory
 from mercer.estimators.gaussian_process_regressor import GaussianProcessRegressor
 from mercer.estimators.shared.intervals import Intervals, check_coverage
-from mercer.estimators.shared.targets import check_numbers, warn_of_constant
+from mercer.estimators.shared.targets import check_numbers, warn_of_constant, warn_of_outlier
 from mercer.estimators.tabular.base import COMMAND_LINE, TabularModel
 from mercer.estimators.tabular.left_out import MOST_ROWS, LeftOutRows, error_quantiles, student_quantiles
 from mercer.estimators.tabular.new_gaps import FEW_DRAWS, NewGaps, have_new_categories
@@ -200,13 +200,14 @@ class TabularRegressor(RegressorMixin, TabularModel):
         Warns
         -----
         MercerWarning
-            If rows are left out, or y is constant.
+            If rows are left out, y is constant, or one target makes up nearly all squared errors.
         """
         start_time = time.perf_counter()
         self._check_parameters()
         X = self._check_table(X, reset=True)
         X, y, weights = self._with_weights(X, check_numbers(self, y, X, several=False), sample_weight)
         warn_of_constant(y, None)
+        warn_of_outlier(y, weights)
         with memory.track() as account:
             features, y, weights, _ = self._encode(X, y, weights, numbers=True)
             rows, random = self._kept_rows(len(y), None)
@@ -270,9 +271,11 @@ class TabularRegressor(RegressorMixin, TabularModel):
             alpha = self.noise_ + _NUGGET
         model = GaussianProcessRegressor(kernel, alpha=alpha, optimizer=None, n_jobs=self.n_jobs)
         with warnings.catch_warnings():
-            # The user has been warned of a constant y, and these targets are not in the unit of y. Where the mean is
-            # better, the noise is raised, and the parameters that are recommended there are not the user's.
-            for message in ("y has the value .* in every row", "GaussianProcessRegressor: the mean squared error on"):
+            # The user has been warned of a constant y and of an outlier, and these targets are not in the unit of y.
+            # Where the mean is better, the noise is raised, and the parameters that are recommended there are not the
+            # user's.
+            told = ("y has the value .* in every row", "one target, in row")
+            for message in (*told, "GaussianProcessRegressor: the mean squared error on"):
                 warnings.filterwarnings("ignore", message, MercerWarning)
             return model.fit(features[rows], targets[rows])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -9,7 +10,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mercer import SVC, SVR, KernelSGDClassifier, NuSVC, svm_path
+from mercer import (
+    SVC,
+    SVR,
+    BayesianLinearRegression,
+    GaussianProcessRegressor,
+    KernelMachine,
+    KernelRidge,
+    KernelSGDClassifier,
+    NuSVC,
+    TabularRegressor,
+    svm_path,
+)
 from mercer._errors import DataError, MercerWarning
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -74,3 +86,31 @@ def test_without_a_margin_every_pair_is_named() -> None:
     messages = [str(warning.message) for warning in caught if warning.category is MercerWarning]
     assert len(messages) == 3 and all("so small" in text for text in messages)
     assert "'a' and 'b'" in messages[0] and "'b' and 'c'" in messages[2]
+
+
+def test_one_target_that_all_predictions_follow_is_named() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 2))
+    y = np.sin(X[:, 0])
+    spoilt = y.copy()
+    spoilt[17] = 1e6
+    learners = (
+        KernelRidge(1.0),
+        GaussianProcessRegressor(alpha=0.1, optimizer=None),
+        BayesianLinearRegression(),
+        TabularRegressor(random_state=0),
+    )
+    for learner in learners:
+        with pytest.warns(MercerWarning, match="one target, in row 17, is 1.53e.06 times as far") as seen:
+            learner.fit(X, spoilt)
+        assert len([one for one in seen if "one target" in str(one.message)]) == 1
+    calls = re.findall(r"\w+\([^()]*\)", str(seen[0].message))
+    assert len(calls) == 2
+    others = np.arange(100) != 17
+    for call in calls:
+        # What is recommended is not moved by it.
+        learner = eval(call, {"SVR": SVR, "KernelMachine": KernelMachine})
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            predicted = learner.fit(X, spoilt).predict(X)
+        assert np.abs(predicted - y)[others].mean() < 0.2

@@ -12,6 +12,7 @@ from mercer._errors import DataError, MercerWarning, warn_user
 from mercer._sklearn import check_y
 from mercer._types import CheckedRows, Vector
 from mercer.data.sklearn_errors import advised
+from mercer.data.target import outlier_words, outlying
 from mercer.data.vectors import refuse_unreal
 
 if TYPE_CHECKING:
@@ -136,5 +137,27 @@ def warn_of_constant(y: Vector, weights: Vector | None) -> None:
         value = used[0] if y.ndim == 1 else used[0, constant[0]]
         warn_user(
             f"{which} the value {value:g} in every row, so there is nothing to learn; check that y is the target.",
+            MercerWarning,
+        )
+
+
+def warn_of_outlier(y: Vector, weights: Vector | None) -> None:
+    """Warn if one of the targets (n,) makes up nearly all of the squared errors that a fit minimises.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_of_outlier(np.append(np.linspace(-1.0, 1.0, 99), 1e6), None)
+    >>> str(caught[0].message)[:30]
+    'one target, in row 99, is 1.73'
+    """
+    found = outlying(y, weights)
+    if found is not None:
+        row, distance = found
+        warn_user(
+            f"one target, in row {row}, is {outlier_words(distance)} Correct it, leave the row out, or use a loss "
+            "that is not squared, as SVR() or KernelMachine(loss='huber').",
             MercerWarning,
         )
