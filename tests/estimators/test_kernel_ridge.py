@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
+import warnings
 
 import numpy as np
 import pytest
@@ -15,11 +17,13 @@ from sklearn.kernel_ridge import KernelRidge as Peer
 from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV
-from sklearn.preprocessing import PolynomialFeatures
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
 from mercer import KernelRidge, kernels
+from mercer._errors import MercerWarning
 from mercer.kernels import RBF, Linear
 from mercer.solvers.linear import cholesky
 from mercer.solvers.solution import Status
@@ -265,3 +269,40 @@ def test_a_model_file_gives_the_same_model(tmp_path) -> None:
     again = mercer.load(tmp_path / "model.mercer")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     np.testing.assert_array_equal(again.loo_predictions_, model.loo_predictions_)
+
+
+def columns_of_many_sizes(n=300):
+    """Rows of which one column is 1e4 and one is 1e-2, and a target that depends on both."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(n, 4))
+    y = Z[:, 0] + Z[:, 1] * Z[:, 2] + 0.1 * rng.normal(size=n)
+    return Z * np.array([1e4, 1.0, 10.0, 1e-2]) + np.array([1e4, 5.0, 50.0, 0.1]), y - y.mean()
+
+
+def test_what_the_warning_of_a_hidden_penalty_advises_helps():
+    X, y = columns_of_many_sizes()
+    model = KernelRidge(1.0, kernel="poly")
+    with pytest.warns(MercerWarning, match="Rounding hides alpha: scale the columns of X") as found:
+        unscaled = model.fit(X, y).score(X, y)
+    least = float(re.search(r"raise alpha above ([0-9.e+]+)\.", str(found[0].message))[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MercerWarning)
+        scaled = make_pipeline(StandardScaler(), model).fit(X, y)
+    assert scaled.score(X, y) > max(0.9, unscaled)
+    assert scaled[-1].certificate_.status is Status.direct
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        raised = KernelRidge(1.01 * least, kernel="poly").fit(X, y)
+    assert raised.certificate_.status is Status.direct
+    assert not any("singular" in str(warning.message) for warning in caught)
+
+
+def test_rows_in_float32_have_the_predictions_of_float64_where_theirs_are_rounding():
+    X, y = columns_of_many_sizes()
+    single = X.astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MercerWarning)
+        one, two = (KernelRidge(1.0, kernel="poly").fit(rows, y) for rows in (single, single.astype(np.float64)))
+    predicted = one.predict(single)
+    assert predicted.dtype == np.float32
+    np.testing.assert_allclose(predicted, two.predict(single.astype(np.float64)), atol=1e-2)

@@ -221,7 +221,7 @@ def _solve_primal(system: LinearSystem, b: Matrix, progress: _Progress) -> list[
             if refined is None and shift == 0:
                 least = equations.least_norm(b[:, columns])
                 if least is not None:
-                    _warn_of_rank(shift, equations.used, system.shape[0])
+                    _warn_of_rank(shift, equations.used, system.shape[0], equations.noise)
                     progress.take(columns, least[0], LEAST_SQUARES, least[1])
                     groups = groups[1:]
                     continue
@@ -387,15 +387,21 @@ def _least_squares(
     large = np.abs(values) > tolerance
     basis = vectors[:, large]
     part = basis.T @ b
-    _warn_of_rank(shift, int(large.sum()), n)
+    _warn_of_rank(shift, int(large.sum()), n, tolerance)
     residual = b - basis @ part
     return Refined(basis @ (part / values[large, None]), residual, 0, True), relative(basis.T @ residual, b)
 
 
-def _warn_of_rank(shift: float, rank: int, n: int) -> None:
+def _warn_of_rank(shift: float, rank: int, n: int, noise: float) -> None:
+    way_out = "Raise alpha for a unique solution."
+    if shift > 0:
+        way_out = (
+            f"Rounding hides alpha: scale the columns of X (sklearn.preprocessing.StandardScaler), "
+            f"or raise alpha above {2.0 * noise:.2g}."
+        )
     warnings.warn(
         f"the kernel matrix plus alpha = {shift:g} on its diagonal is singular to working precision: its rank is "
-        f"{rank} of {n}. The least-squares solution of smallest norm is returned. Raise alpha for a unique solution.",
+        f"{rank} of {n}. The least-squares solution of smallest norm is returned. {way_out}",
         MercerWarning,
         stacklevel=3,
     )
