@@ -244,7 +244,7 @@ def _neighbours(same: int, other: int, mismatches: int, alphabet: int, tails: li
     Where they agree, t places differ from both. Where they do not, let m places differ from the string that is further
     away: other - m are as in it, and at least as many, j, as in the nearer one. Sums over j are tails of binomial ones.
     """
-    within = []
+    within: list[int] = []
     for m in range(min(other, mismatches) + 1):
         i = other - m
         exactly = math.comb(other, i) * (tails[m][i] + tails[m][i + 1]) if i <= m else 0
