@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
+import re
 import weakref
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, cg, eigsh
 from scipy.spatial.distance import cdist
+from sklearn.gaussian_process.kernels import RBF as SklearnRBF
 
 import mercer
 from mercer import kernels
@@ -417,3 +421,56 @@ def test_factors_beyond_single_precision_are_not_rounded_to_it(size):
     K = kernels.RBF(1.0)(X.astype(float))
     for V in (np.array([size, 0.0]), np.array([[size, 1.0], [0.0, 2.0]]), np.array([[0.0, size], [0.0, -size]])):
         np.testing.assert_allclose(Gram(kernels.RBF(1.0), X) @ V, K @ V, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "again", [lambda gram: pickle.loads(pickle.dumps(gram)), copy.deepcopy], ids=["pickle", "copy"]
+)
+def test_a_matrix_can_be_copied_and_sent_to_another_process(again):
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    whole = Gram(kernels.RBF(1.0) + kernels.White(0.1), X, dtype=np.float32, n_jobs=1)
+    across = Gram(kernels.RBF([1.0, 2.0, 3.0]), X, X[:5])
+    part = whole.restrict([3, 4, 5], [4, 5, 6])
+    for gram in (whole, across, part):
+        same = again(gram)
+        assert (same.shape, same.dtype, same.symmetric, same.n_jobs) == (
+            (gram.shape, gram.dtype, gram.symmetric, gram.n_jobs)
+        )
+        np.testing.assert_array_equal(same.dense(), gram.dense())
+
+
+def test_kernels_in_all_forms():
+    X = np.random.default_rng(0).normal(size=(6, 2))
+    rate = kernels.as_kernel("rbf", X=X)
+    for given, kernel in (
+        ("rbf", rate),
+        ("2.0 * RBF(3.0)", 2.0 * kernels.RBF(3.0)),
+        (lambda A, B: A @ B.T, kernels.Linear()),
+        (SklearnRBF(2.0), kernels.RBF(2.0)),
+    ):
+        np.testing.assert_allclose(Gram(given, X).dense(), kernel(X), rtol=1e-13)
+    for wrong, words in (("rbfx", "did you mean 'rbf'"), (None, "but is None"), (kernels.RBF, r"such as RBF\(\)")):
+        with pytest.raises(ParameterError, match=words):
+            Gram(wrong, X)
+    with pytest.raises(ParameterError, match="in float32 or float64, not in 'nonsense'"):
+        Gram("rbf", X, dtype="nonsense")
+
+
+@pytest.mark.parametrize(
+    ("out", "error", "words"),
+    [
+        ([[0.0] * 3] * 3, DataError, "out must be a NumPy array of shape (3, 3), but is"),
+        (np.empty((3, 3), int), ParameterError, "float32 or float64, not in int64"),
+        (np.empty((3, 3), complex), ParameterError, "not in complex128"),
+        (np.broadcast_to(0.0, (3, 3)), DataError, "out is read-only; pass a copy, or np.empty((3, 3))."),
+        (np.empty((3, 2)), DataError, "out has shape (3, 2), but the block has shape (3, 3)."),
+    ],
+)
+def test_arrays_that_a_matrix_cannot_be_written_to(out, error, words):
+    gram = Gram("rbf", np.eye(3))
+    for write in (gram.dense, lambda out: gram.block(out=out), lambda out: kernels.RBF(1.0).block(np.eye(3), out=out)):
+        with pytest.raises(error, match=re.escape(words)):
+            write(out)
+    # What the messages recommend.
+    right = np.empty((3, 3))
+    assert gram.dense(out=right) is right

@@ -99,6 +99,35 @@ def test_codes_above_the_whole_numbers_of_float64_are_compared_in_full(form: Any
     np.testing.assert_array_equal(k.Hamming()(Z, X), k.Hamming()(X, Z).T)
 
 
+def test_columns_of_other_frames_beside_text() -> None:
+    class Frame:
+        """The interface of polars: names and a conversion, choices by [rows, columns], and no iloc."""
+
+        def __init__(self, columns: dict[str, list[Any]]) -> None:
+            self._data, self.columns = columns, list(columns)
+            self.shape = len(next(iter(columns.values()))), len(columns)
+
+        def to_numpy(self) -> np.ndarray:
+            return pd.DataFrame(self._data).to_numpy()
+
+        def __getitem__(self, index: Any) -> Frame:
+            rows, columns = index
+            chosen = {self.columns[i]: self._data[self.columns[i]] for i in columns}
+            return Frame({name: values[rows] for name, values in chosen.items()})
+
+        def __len__(self) -> int:
+            return self.shape[0]
+
+        @property
+        def dtypes(self) -> list[np.dtype]:
+            return list(pd.DataFrame(self._data).dtypes)
+
+    columns = {"a": [1.0, 2.0, 4.0], "text": ["x", "xy", "z"], "b": [1.0, 0.0, 1.0]}
+    frame, table = Frame(columns), pd.DataFrame(columns)
+    for kernel in (k.RBF(1.0).on("a"), k.RBF(1.0).on(["b", "a"]), k.Spectrum(1).on("text"), k.Hamming().on([2])):
+        np.testing.assert_array_equal(kernel(frame), kernel(table))
+
+
 def test_a_name_of_two_columns_is_an_error() -> None:
     frame = pytest.importorskip("pandas").DataFrame([[1.0, 2.0], [3.0, 4.0]], columns=["a", "a"])
     with pytest.raises(DataError, match="2 columns are named 'a', at the positions 0, 1; rename them, or use pos"):

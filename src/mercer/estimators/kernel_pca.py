@@ -392,7 +392,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         """Keep components over landmarks."""
         result, rows = solution.value, parts.landmarks.rows
         wanted = len(result.values)
-        at_landmarks = Gram(self.kernel_, rows, dtype=np.float64, n_jobs=self.n_jobs) @ result.coefficients  # type: ignore[arg-type]
+        at_landmarks = Gram(self.kernel_, rows, dtype=np.float64, n_jobs=self.n_jobs) @ result.coefficients
         at_landmarks += result.offsets
         signs = np.where(at_landmarks[np.abs(at_landmarks).argmax(axis=0), np.arange(wanted)] < 0, -1.0, 1.0)
         only_large = self.remove_zero_eig or self.n_components is None
@@ -458,7 +458,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             X = check_array(X, dtype=[np.float64, np.float32], order="C")
         if X.shape[1] != len(self.eigenvalues_):
             raise DataError(f"X has {X.shape[1]} columns, but there are {len(self.eigenvalues_)} components.")
-        gram = Gram(self.kernel_, X, self.X_transformed_fit_, dtype=np.float64, n_jobs=self.n_jobs)  # type: ignore[arg-type]
+        gram = Gram(self.kernel_, X, self.X_transformed_fit_, dtype=np.float64, n_jobs=self.n_jobs)
         return (gram @ self.dual_coef_).astype(X.dtype, copy=False)
 
     @property

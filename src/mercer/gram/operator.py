@@ -16,6 +16,7 @@ from mercer.gram.array_interface import ArrayInterface
 from mercer.gram.features import ExplicitFeatures, features_of_rows
 from mercer.gram.linear import linear_product, worth_it
 from mercer.kernels.base import LinearParts
+from mercer.kernels.convert import as_kernel
 from mercer.kernels.function import in_both_orders
 from mercer.kernels.inputs import Index, Rows
 from mercer.kernels.kernel import Kernel
@@ -72,7 +73,8 @@ class Gram(ArrayInterface):
 
     Parameters
     ----------
-    kernel : Kernel
+    kernel : Kernel, str, sklearn.gaussian_process.kernels.Kernel or callable
+        As :func:`mercer.kernels.as_kernel` takes it; ``"rbf"`` is of the rate 1 / d.
     X : (n, d) array, sparse matrix, or other input of the kernel
     Z : the same, optional
         ``None`` stands for ``X`` itself; the matrix is then symmetric, which halves the work.
@@ -85,6 +87,8 @@ class Gram(ArrayInterface):
     ------
     DataError
         If the kernel is not defined on the data.
+    ParameterError
+        If there is no such kernel or precision.
 
     Examples
     --------
@@ -103,11 +107,12 @@ class Gram(ArrayInterface):
     _diagonal: Array | None = None
 
     def __init__(
-        self, kernel: Kernel, X: Any, Z: Any = None, *, dtype: DTypeLike | None = None, n_jobs: int | None = None
+        self, kernel: Any, X: Any, Z: Any = None, *, dtype: DTypeLike | None = None, n_jobs: int | None = None
     ) -> None:
         left = X if isinstance(X, Rows) else Rows(X)
+        kernel = kernel if isinstance(kernel, Kernel) else as_kernel(kernel, X=left.root.raw)
         right = left if Z is None else Z if isinstance(Z, Rows) else Rows(Z)
-        self._begin(Plan(kernel, left, right, None if dtype is None else np.dtype(dtype)), n_jobs)
+        self._begin(Plan(kernel, left, right, dtype), n_jobs)
 
     def _begin(self, plan: Plan, n_jobs: int | None) -> None:
         self._plan, self.kernel, self.n_jobs = plan, plan.kernel, n_jobs

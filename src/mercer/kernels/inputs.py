@@ -53,6 +53,12 @@ class Rows:
             self.numbers = parent.numbers[index]
             self.n = len(self.numbers)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without what is prepared, and the lock: these are made again."""
+        if self._parent is not None:
+            return Rows.take, (self._parent, self._index)
+        return _rows, (self._given, self.names)
+
     def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """The object stored under ``key``, made at the first call."""
         with self._lock:
@@ -133,6 +139,9 @@ class Rows:
         # Of a data frame, or of rows of objects, the rest may be text, so it is cut before it is read as numbers.
         if hasattr(self.raw, "iloc"):
             return self.raw.iloc[:, column_positions(columns, self.names, self.raw.shape[1])]
+        if column_names(self.raw) is not None:
+            # Of polars, for instance.
+            return self.raw[:, column_positions(columns, self.names, self.raw.shape[1])].to_numpy()
         if isinstance(self.raw, (list, tuple)) or getattr(self.raw, "dtype", np.dtype(float)).kind == "O":
             table = as_table(self.raw)
             if table.ndim == 2:
@@ -182,6 +191,10 @@ class Rows:
             parent, index = self._parent, self._index
             return self.keep(key, lambda: parent.vector(key, make)[index])
         return self.keep(key, lambda: make(self))
+
+
+def _rows(X: Any, names: tuple[str, ...] | None) -> Rows:
+    return Rows(X, names=names)
 
 
 # A sparse side is made dense where it then has at most this many numbers: a dense product is then the faster one.

@@ -92,10 +92,8 @@ class Kernel(Expression):
         MemoryBudgetError
             If the block would not fit the memory budget; raised before anything is allocated.
         """
-        if out is not None and not isinstance(out, np.ndarray):
-            raise DataError(f"out must be a NumPy array of the block's shape, but is {short(out)}.")
         left = Rows(X)
-        plan = Plan(self, left, left if Z is None else Rows(Z), None if out is None else out.dtype)
+        plan = Plan(self, left, left if Z is None else Rows(Z), getattr(out, "dtype", None))
         return plan.dense(out, checked=True)
 
     def with_data(self, X: Any) -> Self:

@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer._errors import DataError, KernelValueError, ParameterError
 from mercer._types import Array
+from mercer.data.objects import short
 from mercer.engine import memory, tiles
 from mercer.engine.tiles import Fill
 from mercer.kernels.base import Expression
@@ -34,13 +35,17 @@ class Plan:
         kernel: Expression,
         left: Rows,
         right: Rows,
-        dtype: np.dtype | None = None,
+        dtype: Any = None,
         instead: Mapping[Any, Any] = MappingProxyType({}),
     ) -> None:
         self.kernel, self.left, self.right, self.instead = kernel, left, right, instead
         self.symmetric, self.tile = left is right, kernel.tile
         both_float32 = left.dtype == np.float32 and right.dtype == np.float32
-        self.dtype = np.dtype(dtype) if dtype is not None else np.dtype(np.float32 if both_float32 else np.float64)
+        default = np.float32 if both_float32 else np.float64
+        try:
+            self.dtype = np.dtype(default if dtype is None else dtype)
+        except TypeError as error:
+            raise ParameterError(f"kernels are evaluated in float32 or float64, not in {short(dtype)}.") from error
         if self.dtype not in (np.float32, np.float64):
             raise ParameterError(f"kernels are evaluated in float32 or float64, not in {self.dtype}.")
         uses = Counter(kernel._uses(()))
@@ -51,6 +56,9 @@ class Plan:
     def between(self, left: Rows, right: Rows) -> Plan:
         """The same kernel, evaluated in the same way, between other rows."""
         return Plan(self.kernel, left, right, self.dtype, self.instead)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Plan, (self.kernel, self.left, self.right, self.dtype, dict(self.instead))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -108,8 +116,8 @@ class Plan:
                 "Raise the budget with mercer.config(memory=...), use fewer rows, pass float32 data, "
                 "or multiply by it lazily with mercer.Gram(kernel, X) @ v.",
             )
-        elif out.shape != self.shape:
-            raise DataError(f"out has shape {out.shape}, but the block has shape {self.shape}.")
+        else:
+            check_out(out, self.shape)
         if max(self.shape) > self.tile:
             self.prepare()
         if out is None:
@@ -163,6 +171,20 @@ def diagonal(kernel: Expression, rows: Rows) -> Array:
     out = np.empty(rows.n)
     kernel._fill(MatchedPairs(rows, np.dtype(np.float64)), out)
     return out
+
+
+def check_out(out: Any, shape: tuple[int, int]) -> None:
+    """Raise unless values of a block of this shape can be written to an array."""
+    if not isinstance(out, np.ndarray):
+        raise DataError(f"out must be a NumPy array of shape {shape}, but is {short(out)}; pass np.empty({shape}).")
+    if out.shape != shape:
+        raise DataError(f"out has shape {out.shape}, but the block has shape {shape}.")
+    if out.dtype not in (np.float32, np.float64):
+        raise ParameterError(
+            f"kernels are evaluated in float32 or float64, not in {out.dtype}; pass out=np.empty({shape})."
+        )
+    if not out.flags.writeable:
+        raise DataError(f"out is read-only; pass a copy, or np.empty({shape}).")
 
 
 def check_finite(block: Array, kernel: Expression) -> None:
