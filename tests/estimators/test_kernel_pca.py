@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 from typing import Any
 
@@ -17,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 from mercer import KernelPCA
 from mercer._errors import DataError, MemoryBudgetError, MercerWarning, NumericalError, ParameterError
+from mercer.engine import arrays
 from mercer.kernels import RBF, Matern, NegativeDistance
 
 RNG = np.random.default_rng(0)
@@ -254,6 +256,27 @@ def test_rows_that_cannot_be_used() -> None:
 def test_a_budget_that_is_too_small(components: int | None) -> None:
     with mercer.config(memory="100KiB"), pytest.raises(MemoryBudgetError, match="Ask for few components"):
         KernelPCA(components, kernel="rbf").fit(MANY)
+
+
+def test_all_components_take_what_is_reserved(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Arrays that are mapped would not be traced.
+    monkeypatch.setattr(arrays, "_MAPPED", np.inf)
+    K = RBF(1.0)(np.random.default_rng(0).normal(size=(700, 3)))
+    tracemalloc.start()
+    try:
+        model = KernelPCA(kernel="precomputed", copy_X=False).fit(K)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # Vectors and work arrays are not reserved.
+    assert peak < model.certificate_.peak_bytes + K.nbytes / 4
+    # A matrix of full rank, with vectors as scikit-learn turns them.
+    other = Peer(kernel="precomputed", eigen_solver="dense").fit(K)
+    count = int((other.eigenvalues_ > 1e-6).sum())
+    np.testing.assert_allclose(model.eigenvectors_[:, :count], other.eigenvectors_[:, :count], atol=1e-7)
+    V = model.eigenvectors_
+    expected = np.abs(V.T @ V - np.eye(V.shape[1])).max()
+    assert expected <= model.certificate_.violations["orthogonality"] <= 1e-12
 
 
 @pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")

@@ -44,6 +44,7 @@ def largest_eigenpairs(matrix: Matrix, count: int) -> tuple[Matrix, Matrix]:
     )
     if int(total[0]) == count:
         return values[:count], vectors
+    del vectors
     # LAPACK has not changed the triangle below the diagonal.
     for row in range(n):
         matrix[row, row + 1 :] = matrix[row + 1 :, row]

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
@@ -64,6 +63,11 @@ def _has_whole_expansion(model: KernelEstimator) -> bool:
     if not hasattr(model, "landmark_indices_"):
         return not any(hasattr(model, name) for name in names)
     return all(hasattr(model, name) for name in names) and not hasattr(model, "dual_coef_")
+
+
+def _signs(columns: Array) -> Vector:
+    """The signs of the largest entries, by which eigenvectors are turned, as in scikit-learn; column by column."""
+    return np.array([np.copysign(1.0, column[np.abs(column).argmax()]) for column in columns.T])
 
 
 def _no_targets(y: Any) -> tuple[Matrix, Vector]:
@@ -394,7 +398,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         wanted = len(result.values)
         at_landmarks = Gram(self.kernel_, rows, dtype=np.float64, n_jobs=self.n_jobs) @ result.coefficients
         at_landmarks += result.offsets
-        signs = np.where(at_landmarks[np.abs(at_landmarks).argmax(axis=0), np.arange(wanted)] < 0, -1.0, 1.0)
+        signs = _signs(at_landmarks)
         only_large = self.remove_zero_eig or self.n_components is None
         kept = np.flatnonzero(result.values > 0) if only_large else np.arange(wanted)
         forget(self, *_OF_ALL_ROWS, "dual_coef_", "X_transformed_fit_")
@@ -565,12 +569,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     def _take(self, pairs: Eigenpairs, state: EigenState) -> None:
         """Keep the eigenpairs, with scikit-learn's choice of the signs."""
-        vectors, _ = svd_flip(u=pairs.vectors, v=None)
-        values = pairs.values
-        if self.remove_zero_eig or self.n_components is None:
-            vectors, values = vectors[:, values > 0], values[values > 0]
-        self.eigenvalues_ = values.copy()
-        self.eigenvectors_ = np.ascontiguousarray(vectors)
+        only_large = self.remove_zero_eig or self.n_components is None
+        # The values descend.
+        count = int((pairs.values > 0).sum()) if only_large else len(pairs.values)
+        self.eigenvalues_, vectors = pairs.values[:count].copy(), pairs.vectors[:, :count]
+        # One copy, because the vectors may be as large as K.
+        self.eigenvectors_ = np.multiply(vectors, _signs(vectors), out=np.empty(vectors.shape))
         self.negative_eigenvalues_ = pairs.negative
         self.solver_ = state.method
         self._row_means = state.centring.row_means

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -252,3 +254,19 @@ def test_a_triangle_that_is_not_finite_leaves_no_reservation(monkeypatch):
     answer = KernelCG(1e-8, rank=50).solve(stated)
     assert answer.certificate.storage.startswith("never held")
     assert max(reserved) - before == held - triangle_bytes(800)
+
+
+def test_a_solution_leaves_no_matrix_behind(monkeypatch):
+    matrices, evaluate = [], Triangle.evaluate
+
+    def evaluated(triangle, *arguments):
+        matrices.append(weakref.ref(triangle))
+        return evaluate(triangle, *arguments)
+
+    monkeypatch.setattr(Triangle, "evaluate", evaluated)
+    gc.disable()
+    try:
+        KernelCG().solve(system(RBF(1.5)))
+        assert [matrix() for matrix in matrices] == [None]
+    finally:
+        gc.enable()

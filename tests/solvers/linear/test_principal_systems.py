@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from contextlib import ExitStack
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from mercer.gram.evaluated import EvaluatedGram
 from mercer.kernels import RBF, Kernel
 from mercer.solvers.linear.linear_system import LinearSystem, ScaledGram
 from mercer.solvers.linear.partial_factor import partial_factor
-from mercer.solvers.linear.principal_systems import PartSolution, PrincipalSystems, SharedGradients
+from mercer.solvers.linear.principal_systems import PartSolution, PrincipalSystems, SharedGradients, _Factors, _Work
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((240, 3))
@@ -85,3 +87,20 @@ def test_a_partial_factor_has_the_rank_of_the_least_cost() -> None:
     assert 0 < len(G) < 100
     none, everything = partial_factor(ScaledGram(PrecomputedGram(K)), 100, lambda rank, largest: float(rank))
     assert len(none) == 0 and np.array_equal(everything, np.diag(K))
+
+
+def test_the_factors_of_one_penalty_are_gone_before_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    factors: list[weakref.ref[_Factors]] = []
+    alive: list[bool] = []
+    factored = _Work._factored
+
+    def noted(work: _Work, *arguments: Any) -> _Factors | None:
+        alive.append(any(factor() is not None for factor in factors))
+        made = factored(work, *arguments)
+        assert made is not None
+        factors.append(weakref.ref(made))
+        return made
+
+    monkeypatch.setattr(_Work, "_factored", noted)
+    solve(RBF(0.2))
+    assert len(alive) > 1 and not any(alive)

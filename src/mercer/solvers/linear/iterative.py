@@ -18,7 +18,7 @@ from mercer.gram.pivots import bytes_needed, randomly_pivoted_cholesky
 from mercer.gram.protocol import GramMatrix
 from mercer.gram.triangle import Triangle, reserve_triangle
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients, Map, lengths
-from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState
+from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, ScaledGram
 from mercer.solvers.linear.rank_price import RankPrice
 from mercer.solvers.solution import Certificate, Solution, Status
 
@@ -227,18 +227,8 @@ class _Run:
         if triangle is not None:
             # Entries that are not finite in float32 are not worth another attempt.
             held = f"one triangle held in float32, {memory.describe(triangle.nbytes)}"
-            return (self._scaled(triangle), held) if triangle.evaluate(lazy) else (None, sentence)
-        return (None if lazy is self.system.gram or stored is not None else self._scaled(lazy)), sentence
-
-    def _scaled(self, single: GramMatrix | Triangle) -> Map:
-        """Products with ``SKS``, within the range of float32 whatever the units of the factor."""
-
-        def product(V: Matrix) -> Matrix:
-            V = self.gram.apply_scale(V)
-            size = float(np.abs(V).max(initial=0.0)) or 1.0
-            return self.gram.apply_scale(size * np.asarray(single @ (V / size), dtype=np.float64))
-
-        return product
+            return (_scaled(self.gram, triangle), held) if triangle.evaluate(lazy) else (None, sentence)
+        return (None if lazy is self.system.gram or stored is not None else _scaled(self.gram, lazy)), sentence
 
     def solve(self) -> tuple[Matrix, Matrix, Status]:
         b = self.gram.apply_scale(np.asarray(self.system.targets))
@@ -293,6 +283,17 @@ class _Run:
             return multiply(V) + shift * V
 
         return product
+
+
+def _scaled(gram: ScaledGram, single: GramMatrix | Triangle) -> Map:
+    """Products with ``SKS``, within the range of float32 whatever the units of the factor."""
+
+    def product(V: Matrix) -> Matrix:
+        V = gram.apply_scale(V)
+        size = float(np.abs(V).max(initial=0.0)) or 1.0
+        return gram.apply_scale(size * np.asarray(single @ (V / size), dtype=np.float64))
+
+    return product
 
 
 def _in_single(gram: GramMatrix) -> GramMatrix | None:

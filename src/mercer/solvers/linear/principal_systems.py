@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -235,22 +235,23 @@ class _Work:
     def _by_factors(self, shifts: Vector) -> None:
         """Solve for small penalties, ascending, with float32 factors."""
         left = list(shifts)
-        while left:
-            try:
-                with ExitStack() as stack:
-                    # Systems with smaller penalties have the ratio of both as condition number at most.
-                    middle = max(shift for shift in left if shift <= _SHARED * left[0])
-                    factors = self._factored(float(middle), stack)
-                    if factors is None:
-                        left = left[1:]
-                        continue
-                    together = [shift for shift in left if factors.condition(float(shift)) <= _SHARED] or left[:1]
-                    columns = np.flatnonzero(np.isin(self._shift, together) & ~self._solved)
-                    self._refine(factors, columns, int(2 * _STEPS * np.sqrt(_SHARED)) + _MORE)
-                    left = left[len(together) :]
-            except MemoryBudgetError:
-                # A fit of each of them finds its way with less.
-                return
+        # Fits find their way with less memory.
+        with suppress(MemoryBudgetError):
+            while left:
+                left = left[self._by_one_factor(left) :]
+
+    def _by_one_factor(self, left: list[float]) -> int:
+        """Solve for the first penalties, which have one factor; return their number. Its arrays end with this call."""
+        with ExitStack() as stack:
+            # Systems with smaller penalties have the ratio of both as condition number at most.
+            middle = max(shift for shift in left if shift <= _SHARED * left[0])
+            factors = self._factored(float(middle), stack)
+            if factors is None:
+                return 1
+            together = [shift for shift in left if factors.condition(float(shift)) <= _SHARED] or left[:1]
+            columns = np.flatnonzero(np.isin(self._shift, together) & ~self._solved)
+            self._refine(factors, columns, int(2 * _STEPS * np.sqrt(_SHARED)) + _MORE)
+            return len(together)
 
     def _factored(self, shift: float, stack: ExitStack) -> _Factors | None:
         """Float32 factors of all parts plus ``shift I``; None if one of them has none."""
