@@ -330,7 +330,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         Warns
         -----
         MercerWarning
-            If the targets are constant, a hyper-parameter ended at a bound, the factorisation needed jitter, or the
+            If the targets are constant, one of them makes up nearly all squared errors,
+            a hyper-parameter ended at a bound, the factorisation needed jitter, or the
             landmarks leave more than ten times the variance of the noise.
         """
         start_time = time.perf_counter()
