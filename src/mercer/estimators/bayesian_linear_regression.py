@@ -174,7 +174,8 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         Warns
         -----
         MercerWarning
-            If the targets are all equal, or the evidence has no maximum: it grows without bound for data without noise,
+            If the targets are all equal, one of them makes up nearly all squared errors,
+            or the evidence has no maximum: it grows without bound for data without noise,
             or for targets that are unrelated to X.
         """
         start_time = time.perf_counter()
