@@ -183,3 +183,15 @@ def test_codes_and_sentences_are_said(capsys):
     assert code == 0 and "note:" not in err
     report = run_json(capsys, "fit", "t.csv", "-t", "y", "--no-refit", "--model", "ridge")
     assert report["columns"] == "2 category columns (14 values)"
+
+
+def test_intervals_from_few_rows_are_told_to_be_calibrated(capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=20)}).assign(y=lambda rows: np.sin(rows["a"]) + rng.normal(size=20))
+    frame.to_csv("few.csv", index=False)
+    for more, told in (([], True), (["--calibrate"], False)):
+        assert main(["fit", "few.csv", "-t", "y", "-q", *more]) == 0
+        capsys.readouterr()
+        assert main(["predict", "few.mercer", "few.csv", "--interval", "0.9"]) == 0
+        err = " ".join(capsys.readouterr().err.split())
+        assert ("quantiles from 20 rows" in err and "Fit again with --calibrate." in err) == told

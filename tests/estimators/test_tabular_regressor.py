@@ -16,7 +16,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
 
 import mercer
-from mercer import GaussianProcessRegressor, TabularRegressor
+from mercer import ConformalRegressor, GaussianProcessRegressor, TabularRegressor
 from mercer._errors import DataError, MercerError, MercerWarning, ParameterError
 from mercer.estimators.tabular.left_out import error_quantiles, student_quantiles
 
@@ -91,6 +91,22 @@ def test_quantiles_are_those_of_errors_left_out() -> None:
     shares = np.arange(1, 91) / 91
     found = (MODEL.predict_quantiles(TEST, shares) - mean[:, None]) / std[:, None]
     np.testing.assert_allclose(found, np.tile(np.sort(errors), (len(TEST), 1)), rtol=1e-6, atol=1e-9)
+
+
+def test_quantiles_from_few_rows_say_that_they_are_too_small() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(250, 2))
+    y = np.sin(X[:, 0]) + 0.4 * rng.normal(size=250)
+    model = TabularRegressor(n_jobs=1).fit(X[:20], y[:20])
+    for ask in (model.interval, model.predict_quantiles):
+        with pytest.warns(MercerWarning, match=r"quantiles from 20 rows .* ConformalRegressor\(TabularRegressor\(\)\)"):
+            ask(X[20:])
+    # What the warning says to do.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        TabularRegressor(n_jobs=1).fit(X[:31], y[:31]).interval(X[31:])
+        intervals = ConformalRegressor(TabularRegressor()).fit(X[:20], y[:20]).interval(X[20:])
+    assert np.mean((intervals.lower <= y[20:]) & (y[20:] <= intervals.upper)) > 0.88
 
 
 def test_quantiles_ascend_to_the_ends() -> None:

@@ -136,7 +136,7 @@ def answers(
     with warnings.catch_warnings():
         # The predictions have already warned about the table.
         warnings.simplefilter("ignore", MercerWarning)
-        warnings.filterwarnings("always", "intervals of coverage", MercerWarning)
+        warnings.filterwarnings("always", "intervals of coverage|quantiles from", MercerWarning)
         if options.deviations:
             answers[f"{model.target} std"] = model.predict_std(columns, source=source, locate=locate)
         if options.interval is not None:

@@ -60,6 +60,9 @@ _OPTIONS = {
         "Fit again with a model of one kernel (--model svc, logistic, svr, ridge or gp), or see which columns matter "
         "with mercer plot --what relevance."
     ),
+    "Calibrate intervals by folds: ConformalRegressor(TabularRegressor()).fit(X, y).interval(X_new)": (
+        "Fit again with --calibrate"
+    ),
     " with a number for alpha": " --set alpha=NUMBER",
     'solver="cg"': "--set solver=cg",
     "mercer.estimate(model, X) tells the seconds of a model with these parameters, and fits nothing.": (

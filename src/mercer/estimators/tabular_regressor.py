@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import MercerWarning, ParameterError
+from mercer._errors import MercerWarning, ParameterError, warn_user
 from mercer._types import Matrix, Positions, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.objects import short
@@ -33,6 +33,9 @@ _NUGGET = 1e-8
 # Where the process is worse than the mean, its noise is raised to the first share of its variance, and tenfold again up
 # to the last one, where it is almost the mean.
 _RAISED_NOISE, _MOST_NOISE = 0.01, 1e4
+# The kernel is learnt with the rows that are then left out. Of three columns, intervals for 90 % contained 80 % of new
+# rows with 10 and 20 rows, and 87 % with 30 to 60. With fewer than ten rows its parameters have a prior.
+_FEW_FOR_QUANTILES = 30
 
 
 class TabularRegressor(RegressorMixin, TabularModel):
@@ -369,11 +372,24 @@ class TabularRegressor(RegressorMixin, TabularModel):
         ------
         ParameterError
             If a quantile is not between 0 and 1.
+
+        Warns
+        -----
+        MercerWarning
+            If the fit had 10 to 30 rows: since they have also chosen the kernel, too few new observations are inside.
         """
         check_is_fitted(self, "model_")
         wanted = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
         if wanted.ndim != 1 or not ((wanted > 0) & (wanted < 1)).all():
             raise ParameterError(f"quantiles must be numbers between 0 and 1, but are {short(quantiles)}.")
+        count = len(self.residual_quantiles_)
+        if self._few_rows <= count <= _FEW_FOR_QUANTILES:
+            warn_user(
+                f"quantiles from {count} rows contain fewer new observations than they say, about 80 % between 5 % and "
+                "95 %, because the same rows have chosen the kernel. Calibrate intervals by folds: "
+                "ConformalRegressor(TabularRegressor()).fit(X, y).interval(X_new).",
+                MercerWarning,
+            )
         features, gaps = self._encoded(X)
         mean, std = self._with_deviations(features, gaps)
         errors = np.tile(error_quantiles(self.residual_quantiles_, wanted), (len(mean), 1))
@@ -381,7 +397,7 @@ class TabularRegressor(RegressorMixin, TabularModel):
         new = have_new_categories(features, self._training_features, len(self.encoder_.sources_))
         if gaps is not None:
             new[gaps.rows] = True
-        errors[new] = student_quantiles(len(self.residual_quantiles_), wanted)
+        errors[new] = student_quantiles(count, wanted)
         return np.asarray(mean[:, None] + std[:, None] * errors)
 
     def interval(self, X: RowsLike, coverage: float = 0.9) -> Intervals:
