@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import mercer
@@ -116,3 +121,107 @@ def test_forged_readings_are_found(capsys: Any) -> None:
     ):
         with pytest.raises(ModelFileError, match=r"the (reading|dates) of its report"):
             check_report({**report, "reading": forged}, Path("m.mercer"))
+
+
+VERSIONS = {"1.1": 0.0, "1.10": 50.0, "2.0": 20.0, "12e4": 30.0, "true": 60.0}
+
+
+def versions(path: str, names: list[str], **columns: Any) -> None:
+    pd.DataFrame({"version": names, **columns}).to_csv(path, index=False)
+
+
+def predicted(capsys: Any, model: str, *data: str) -> list[float]:
+    code, _, err = run(capsys, "predict", model, *data, "-o", "p.csv", "-q")
+    assert code == 0, err
+    return pd.read_csv("p.csv").iloc[:, -1].tolist()
+
+
+def test_a_category_is_the_text_as_it_stands(capsys: Any) -> None:
+    # 1.10 alone in a file looks like the number 1.1, and true like a boolean.
+    names = list(VERSIONS) * 8
+    versions("old.csv", names, y=[VERSIONS[name] + 0.1 * (i % 3) for i, name in enumerate(names)])
+    code, _, err = run(capsys, "fit", "old.csv", "-t", "y", "-o", "v.mercer")
+    (kinds,) = re.findall("--set '(kinds=.*)'", refusal(err))
+    code, _, err = run(capsys, "fit", "old.csv", "-t", "y", "-o", "v.mercer", "-q", "--set", kinds)
+    assert code == 0, err
+    Path("parts").mkdir()
+    for number, name in enumerate(VERSIONS):
+        versions(f"parts/{number}.csv", [name])
+    versions("all.csv", list(VERSIONS))
+    alone = [predicted(capsys, "v.mercer", f"parts/{number}.csv")[0] for number in range(len(VERSIONS))]
+    truth = np.array(list(VERSIONS.values()))
+    np.testing.assert_allclose(alone, truth + 0.1, atol=1.0)
+    # Beside others, in blocks of several files, and by the estimator itself.
+    np.testing.assert_allclose(predicted(capsys, "v.mercer", "all.csv"), alone, rtol=1e-9)
+    np.testing.assert_allclose(predicted(capsys, "v.mercer", "parts"), alone, rtol=1e-9)
+    frame = pd.read_csv("old.csv", dtype={"version": str})
+    model = mercer.TabularRegressor(kinds={"version": "category"}, random_state=0).fit(frame[["version"]], frame["y"])
+    np.testing.assert_allclose(model.predict(pd.DataFrame({"version": list(VERSIONS)})), alone, rtol=0.01, atol=0.01)
+
+
+def test_labels_with_leading_zeros_are_codes(capsys: Any) -> None:
+    zips = ["007", "012", "120"] * 15
+    frame = pd.DataFrame({"x": [float(code) + i / 100 for i, code in enumerate(zips)], "zip": zips})
+    frame.to_csv("old.csv", index=False)
+    code, out, err = run(capsys, "fit", "old.csv", "-t", "zip", "--model", "svc", "-o", "z.mercer", "--json")
+    report = json.loads(out)
+    assert code == 0 and report["classes"] == ["007", "012", "120"], err
+    assert report["why"] == "that is what --model svc learns; 'zip' holds codes with leading zeros, 3 different values"
+    # A file whose labels have no leading zero, alone and as the first of a folder.
+    Path("parts").mkdir()
+    frame[frame["zip"] == "120"].to_csv("parts/a.csv", index=False)
+    frame[frame["zip"] == "007"].to_csv("parts/b.csv", index=False)
+    for data in ("parts/a.csv", "parts/b.csv", "parts"):
+        code, out, err = run(capsys, "evaluate", "z.mercer", data, "--json")
+        assert code == 0 and json.loads(out)["scores"]["accuracy"] == 1.0, err
+
+
+def test_a_category_with_digits_alone_in_the_first_file_of_a_folder(capsys: Any) -> None:
+    names = ["7", "12a", "b"] * 10
+    versions("old.csv", names, y=[{"7": 1.0, "12a": 2.0, "b": 3.0}[name] for name in names])
+    assert run(capsys, "fit", "old.csv", "-t", "y", "--model", "ridge", "-o", "v.mercer", "-q")[0] == 0
+    Path("parts").mkdir()
+    versions("parts/a.csv", ["7"])
+    versions("parts/b.csv", ["12a"])
+    versions("all.csv", ["7", "12a"])
+    np.testing.assert_allclose(predicted(capsys, "v.mercer", "parts"), predicted(capsys, "v.mercer", "all.csv"))
+
+
+def test_text_that_is_kept_letter_by_letter_is_said_in_the_model(capsys: Any) -> None:
+    names = ["NA", "12.50", "abc"] * 10
+    versions("old.csv", names, y=[{"NA": 1.0, "12.50": 2.0, "abc": 3.0}[name] for name in names])
+    fit = ("fit", "old.csv", "-t", "y", "--model", "ridge", "--text", "version", "--kernel", "Spectrum(2)")
+    code, _, err = run(capsys, *fit, "-o", "v.mercer", "-q")
+    assert code == 0, err
+    model = mercer.load("v.mercer")
+    assert model.report_["reading"]["verbatim"] == ["version"]
+    versions("new.csv", ["NA"])
+    code, _, err = run(capsys, "predict", "v.mercer", "new.csv")
+    assert code == 0, err
+
+
+@pytest.mark.parametrize("options", [(), ("--model", "ridge"), ("--approximation", "nystroem")])
+def test_types_of_parquet_that_are_neither_numbers_nor_text(capsys: Any, options: tuple[str, ...]) -> None:
+    minutes = RNG.uniform(0.0, 1400.0, 80).round()
+    columns = {
+        "took": pa.array([dt.timedelta(minutes=m) for m in minutes]),
+        "at": pa.array([dt.time(int(m) // 60, int(m) % 60) for m in minutes]),
+        "price": pa.array([decimal.Decimal(f"{m:.2f}") for m in minutes]),
+        "code": pa.array([b"late" if m > 700 else b"soon" for m in minutes]),
+    }
+    for name, column in columns.items():
+        pq.write_table(pa.table({name: column, "y": pa.array(minutes).cast(pa.float16(), safe=False)}), "old.parquet")
+        code, out, err = run(capsys, "fit", "old.parquet", "-t", "y", "-o", "m.mercer", "--json", *options)
+        assert code == 0 and "overflow" not in err, (name, err)
+        r2 = next(iter(json.loads(out)["scores"].values()))["r2"]
+        assert r2 > (0.99 if name != "code" else 0.5), name
+
+
+def test_labels_of_parquet_that_are_bytes(capsys: Any) -> None:
+    table = pa.table({"x": np.arange(60.0), "y": pa.array([b"%d" % (i // 20) for i in range(60)])})
+    pq.write_table(table, "old.parquet")
+    for options in (("--model", "logistic"), ("--approximation", "nystroem")):
+        code, _, err = run(capsys, "fit", "old.parquet", "-t", "y", "-o", "m.mercer", "-q", *options)
+        assert code == 0, err
+        code, out, err = run(capsys, "evaluate", "m.mercer", "old.parquet", "--json")
+        assert code == 0 and json.loads(out)["scores"]["accuracy"] > 0.95, err

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 import warnings
 from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -35,6 +37,7 @@ def column_of(entries: list[object]) -> Column:
         (["a", 1.0, None], "category"),
         ([date(2024, 1, 1), date(2024, 5, 1), None], "date"),
         (["2024-01-01", "", "2024-02-01"], "date"),
+        ([dt.time(8, 30), dt.time(14, 5), None], "date"),
         (["2024-01-01T10:00:00Z", "2024-01-01 10:00+02:00"], "date"),
         (["2024-01-01", "2024-13-01", None], "category"),
         ([f"word {i}" for i in range(21)], "text"),
@@ -79,6 +82,24 @@ def test_a_new_gap_may_be_a_word() -> None:
 def test_a_categorical_column_is_one_whatever_its_values() -> None:
     frame = pd.DataFrame({"a": pd.Categorical([1, 2, 1, 2]), "b": pd.Categorical(["1", "2", "1", "2"])})
     assert [kind_of(column) for column in read_columns(frame)] == ["category", "category"]
+
+
+def test_decimals_and_bytes_are_numbers_and_text() -> None:
+    entries = [Decimal("1.25"), Decimal(3), None]
+    frame = pd.DataFrame({"price": entries, "size": [b"7", b"8.5", None], "town": ["Zürich".encode(), b"Ulm", None]})
+    price, size, town = read_columns(frame)
+    assert numbers(price)[0].tolist() == [1.25, 3.0, 0.0] and numbers(size)[0].tolist() == [7.0, 8.5, 0.0]
+    assert kind_of(town) == "category" and town.entries.tolist() == ["Zürich", "Ulm", None]
+    (of_array,) = read_columns(np.array([[b"7"], [b"9"]]))
+    assert numbers(of_array)[0].tolist() == [7.0, 9.0]
+    with pytest.raises(DataError, match=r"bytes such as .*xff.* which are not UTF-8 text"):
+        list(read_columns(pd.DataFrame({"it": [b"\xff\xfe", b"a"]})))
+
+
+def test_times_of_day_are_those_of_one_day() -> None:
+    (column,) = read_columns(pd.DataFrame({"at": [dt.time(0, 0, 1), None, dt.time(14, 5, tzinfo=UTC)]}))
+    seconds, missing = dates(column)
+    assert seconds[~missing].tolist() == [1.0, 14 * 3600 + 300.0]
 
 
 def test_dates_with_time_zones_are_in_utc() -> None:

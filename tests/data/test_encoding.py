@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import re
+from datetime import time
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -13,7 +15,9 @@ from sklearn.base import clone
 from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 
 from mercer._errors import DataError, MemoryBudgetError, MercerWarning, ParameterError, SchemaError
-from mercer.data.encoding import TableEncoder
+from mercer.data.encoding import TableEncoder, as_table
+from mercer.data.raw_table import RawTable
+from mercer.data.schema import infer_schema
 from mercer.engine.settings import config
 
 
@@ -216,6 +220,23 @@ def test_dates_and_lists_are_refused():
         TableEncoder().fit(dates)
     with pytest.raises(DataError, match=r"the column 'the bag' holds list values.*--drop \"the bag\""):
         TableEncoder().fit(pd.DataFrame({"the bag": [[1], [2]]}))
+
+
+def test_durations_times_decimals_and_bytes_are_read():
+    frame = pd.DataFrame(
+        {
+            "took": pd.to_timedelta([90.0, 3600.5, None], unit="s"),
+            "price": [Decimal("1.5"), None, Decimal(2)],
+            "size": [b"7", b"8", b"9"],
+        }
+    )
+    read = as_table(frame)
+    np.testing.assert_array_equal(read["took"], [90.0, 3600.5, np.nan])
+    np.testing.assert_array_equal(read["price"], [1.5, np.nan, 2.0])
+    assert infer_schema(read, "a table", str).kinds == {"took": "number", "price": "number", "size": "number"}
+    at = pd.DataFrame({"at": [time(8, 30), None, time(14, 5)]})
+    expected = pd.to_datetime(["1970-01-01 08:30", None, "1970-01-01 14:05"])
+    np.testing.assert_array_equal(RawTable().fit(at).transform(at)["at"], expected)
 
 
 def test_names_and_row_counters_are_left_out():

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from mercer import Blocks
 from mercer._errors import DataError, ParameterError
 from mercer.data.target import known_target, read_target
 
@@ -32,6 +36,18 @@ def test_task_is_worked_out_and_explained(values, task, why):
     assert why in target.why
 
 
+def test_digits_with_leading_zeros_are_codes():
+    target = read_target(pd.Series(["007", "012", "120"]), "zip")
+    assert target.task == "classification" and target.values.tolist() == ["007", "012", "120"]
+    # However many there are, they are not quantities.
+    many = [f"{number:05d}" for number in range(200)]
+    assert read_target(many, "zip").task == "classification"
+    assert read_target(many, "zip", "regression").values.tolist() == list(range(200))
+    assert read_target(["0.5", "0", "12"], "y").task == "regression"
+    assert known_target(["007", "120"], "zip", "classification", ["007", "012", "120"], str).tolist() == ["007", "120"]
+    assert known_target(["007", "120"], "y", "regression", [], str).tolist() == [7.0, 120.0]
+
+
 def test_values_come_in_the_form_that_estimators_take():
     assert read_target(pd.Series(["b", "a"]), "y").values.dtype.kind == "U"
     assert read_target([1.0, 2.0], "y").values.dtype == np.int64
@@ -39,6 +55,25 @@ def test_values_come_in_the_form_that_estimators_take():
     assert read_target([1, 2], "y", "regression").values.dtype == np.float64
     assert read_target(pd.Series([True, False], dtype=object), "y").values.dtype == bool
     assert read_target(pd.Series(["x", "y"], dtype="category"), "y").values.tolist() == ["x", "y"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_short_floats_are_compared_as_long_ones(dtype):
+    values = np.linspace(0, 1, 64).astype(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(read_target(values, "y").values, values.astype(np.float64))
+        assert Blocks(np.ones((64, 1)), values).survey().n == 64
+        values[5] = np.inf
+        with pytest.raises(DataError, match="the target 'y' is inf in row 6"):
+            read_target(values, "y")
+        with pytest.raises(DataError, match="row 6: the target y is inf"):
+            Blocks(np.ones((64, 1)), values).survey()
+
+
+def test_decimals_and_bytes_are_numbers_and_text():
+    assert read_target([Decimal("1.5"), Decimal(2), Decimal(3)], "y").values.tolist() == [1.5, 2.0, 3.0]
+    assert read_target(np.array([b"no", b"yes", b"no"], dtype=object), "y").values.tolist() == ["no", "yes", "no"]
 
 
 def test_what_the_user_asks_for_is_taken():

@@ -232,13 +232,23 @@ def _kernel(text: str) -> Any:
 
 def _read(options: FitOptions) -> tuple[Table, dict[str, Notation]]:
     """The table, without what is dropped, with the roles of its columns; and columns in other notations of numbers."""
-    verbatim = [name for name, role in options.roles.items() if role in VERBATIM]
     way = {"encoding": options.encoding, "sheet": options.sheet}
-    table = read_table(options.data, verbatim, options.axes, **way).drop(options.drop).with_roles(options.roles)
+    table = read_table(options.data, _verbatim(options), options.axes, _texts(options), **way)
+    table = table.drop(options.drop).with_roles(options.roles)
     if not options.parse_numbers or table.is_sparse:
         return table, {}
     columns, numbers = parse_numbers(table.columns, table.source, list(table.roles))
     return replace(table, columns=columns), numbers
+
+
+def _verbatim(options: FitOptions) -> list[str]:
+    return [name for name, role in options.roles.items() if role in VERBATIM]
+
+
+def _texts(options: FitOptions) -> list[str]:
+    """The columns that --set kinds=... takes for something else than numbers."""
+    kinds = parse_settings(options.settings).get("kinds")
+    return [str(name) for name, kind in kinds.items() if kind != "number"] if isinstance(kinds, Mapping) else []
 
 
 def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numbers: Mapping[str, Notation]) -> Job:
@@ -278,7 +288,7 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numb
         why,
         tuple(kernels),
         table.locate,
-        Reading(numbers, cycles),
+        Reading(numbers, cycles, _verbatim(options)),
         table.source,
     )
 

@@ -21,7 +21,7 @@ from mercer.cli.checks import default_output
 from mercer.cli.choose_blocks import Choice, FoundTable, Sample, choose
 from mercer.cli.compare import advice_beside_constant
 from mercer.cli.job import Job
-from mercer.cli.large import SplitRows, blocks_of_files, calibrate, compared
+from mercer.cli.large import SplitRows, calibrate, compared
 from mercer.cli.learners import learner, requested_task
 from mercer.cli.options import FitOptions, parse_settings
 from mercer.cli.report import outcome, plan, process_peak
@@ -168,7 +168,7 @@ def _distance(fitted: Any, training: Blocks, large: Large, options: FitOptions) 
 
 def _read(options: FitOptions) -> Large:
     """Read a sample of the other rows, for the kinds of the columns, the task, and what is left open."""
-    names = blocks_of_files(options).columns
+    names = Blocks(options.data, encoding=options.encoding).columns
     if names is None:
         raise DataError(
             f"{options.data} has no named columns, and --approximation reads tables: CSV, TSV, Parquet or Arrow files."
@@ -180,7 +180,10 @@ def _read(options: FitOptions) -> Large:
             offer = f"did you mean {near[0]!r}? " if near else ""
             raise DataError(f"{options.data} has no column {name!r}; {offer}it has {', '.join(names[:20])}.")
     columns = [name for name in names if name != target and name not in options.drop]
-    rows = SplitRows(blocks_of_files(options, target, columns).frames(), _HELD_OUT if options.test_size else 0)
+    rows = SplitRows(
+        Blocks(options.data, target, columns=columns, encoding=options.encoding).frames(),
+        _HELD_OUT if options.test_size else 0,
+    )
     drawn = rows.training().frames().sample(_SAMPLE, random_state=options.seed)
     task, asked = requested_task(options)
     sample = Sample(drawn.X, read_target(drawn.y, target, task, asked=asked), options.seed)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import DataError
-from mercer.cli.options import FitOptions, UseOptions
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.schema import Locate
 from mercer.data.table import row_place
@@ -20,15 +19,6 @@ from mercer.reports.scores import probability_scores, scores
 
 # A part of a table: a data frame, and its targets.
 Part = tuple[Any, np.ndarray]
-
-
-def blocks_of_files(
-    options: FitOptions | UseOptions, target: str | None = None, columns: list[str] | None = None
-) -> Blocks:
-    """Return the rows of the files of a command, in the encoding that it names."""
-    if options.encoding is None:
-        return Blocks(options.data, target, columns=columns)
-    return Blocks.from_csv(options.data, target, columns=columns, encoding=options.encoding)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +135,9 @@ class Predicted:
         n = len(self.truth)
         if self.classes is None:
             return "mean of the target", Predicted(self.task, self.truth, np.full(n, model.target_mean_))
-        labels, counts = np.unique(target.values, return_counts=True)
+        # In the form of the classes: text of digits alone is a number to whoever reads the sample.
+        values = known_target(target.values, model.target, self.task, self.classes.tolist(), row_place)
+        labels, counts = np.unique(values, return_counts=True)
         shares = np.array([dict(zip(labels, counts)).get(label, 0) for label in self.classes], dtype=np.float64)
         frequent = np.full(n, labels[np.argmax(counts)])
         constant = None if self.shares is None else np.tile(shares / shares.sum(), (n, 1))

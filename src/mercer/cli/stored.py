@@ -18,7 +18,7 @@ _SHAPE: dict[str, Any] = {
     "certificate_text": str, "support_vectors": (int, type(None)), "scores": dict, "peak_bytes": _NUMBER,
     "process_peak_bytes": (int, type(None)), "refitted": bool, "missing": dict,
     "model_why": str, "relevance": dict, "search": (dict, type(None)),
-    "calibration": str, "versions": dict, "reading": {"numbers": dict, "dates": dict},
+    "calibration": str, "versions": dict, "reading": {"numbers": dict, "dates": dict, "verbatim": (list, type(None))},
     "rows": {"all": int, "fitted": int, "held_out": int},
     "seconds": {"fit": _NUMBER, "all": _NUMBER},
 }  # fmt: skip
@@ -122,7 +122,7 @@ def _check_words(report: dict[str, Any], path: Path) -> None:
 
 def _check_reading(reading: dict[str, dict[str, Any]], path: Path) -> None:
     """Columns in other notations have a decimal mark and a sign, and columns of dates have cycles."""
-    words = [*reading["numbers"].values(), *reading["dates"].values()]
+    words = [*reading["numbers"].values(), *reading["dates"].values(), reading["verbatim"] or []]
     texts = all(isinstance(each, list) and all(isinstance(word, str) for word in each) for each in words)
     marked = texts and all(len(each) == 2 and each[0] in (".", ",") for each in reading["numbers"].values())
     if not marked or not all(word in ("year", "week", "day") for each in reading["dates"].values() for word in each):

@@ -19,7 +19,6 @@ from mercer.cli.show import Printer
 from mercer.cli.standard_input import NAME, as_file
 from mercer.cli.stored import check_report, not_of_fit
 from mercer.data.readers import read_table
-from mercer.data.roles import VERBATIM
 from mercer.data.table import Table
 from mercer.data.target import known_target
 from mercer.data.words import counted
@@ -86,9 +85,9 @@ def _evaluated(options: UseOptions, model: TableModel, printer: Printer) -> tupl
 
 def written_rows(options: UseOptions, model: TableModel) -> Table:
     """Return the table of a command as it is written."""
-    verbatim = [name for name, role in model.schema_.roles.items() if role in VERBATIM]
+    verbatim, texts = Reading.of(model.report_).columns(model)
     way = {"encoding": options.encoding, "sheet": options.sheet}
-    return read_table(options.data, verbatim, options.axes, **way).drop(options.drop)
+    return read_table(options.data, verbatim, options.axes, texts, **way).drop(options.drop)
 
 
 def read_rows(options: UseOptions, model: TableModel) -> Table:

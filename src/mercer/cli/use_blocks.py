@@ -8,9 +8,10 @@ from typing import Any
 
 from mercer._errors import ParameterError
 from mercer.cli.checks import is_several
-from mercer.cli.large import Part, Predicted, blocks_of_files
+from mercer.cli.large import Part, Predicted
 from mercer.cli.options import UseOptions
 from mercer.cli.reading import Reading
+from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.sink import write_blocks
 from mercer.data.table import row_place
 from mercer.data.text_files import suffix_of
@@ -57,8 +58,9 @@ def write(options: UseOptions, frames: Iterator[Any]) -> int:
 
 def blocks_of(options: UseOptions, model: TableModel) -> Iterator[tuple[Any, Any]]:
     """The rows in blocks of data frames: the columns to predict from, and with ``--keep`` all columns."""
-    names, reading = _columns(options, model), Reading.of(model.report_)
-    for block, _, _ in blocks_of_files(options, None, None if options.keep else names).frames():
+    (names, dtype), reading = _columns(options, model), Reading.of(model.report_)
+    columns = None if options.keep else names
+    for block, _, _ in Blocks(options.data, columns=columns, dtype=dtype, encoding=options.encoding).frames():
         rows = block if names is None or not options.keep else block[names]
         yield reading.frame(rows, options.data, row_place), block
 
@@ -71,8 +73,8 @@ def evaluate(options: UseOptions, model: TableModel) -> tuple[Predicted, str]:
     DataError
         If a file lacks a column, or holds entries of another kind or classes that the model does not know.
     """
-    reading = Reading.of(model.report_)
-    blocks = blocks_of_files(options, model.target, _columns(options, model))
+    (names, dtype), reading = _columns(options, model), Reading.of(model.report_)
+    blocks = Blocks(options.data, model.target, columns=names, dtype=dtype, encoding=options.encoding)
 
     def parts() -> Iterator[Part]:
         for X, y, _ in blocks.frames():
@@ -86,6 +88,11 @@ def evaluate(options: UseOptions, model: TableModel) -> tuple[Predicted, str]:
     return predicted, options.data
 
 
-def _columns(options: UseOptions, model: TableModel) -> list[str] | None:
-    names = blocks_of_files(options).columns
-    return None if names is None else [name for name in names if name not in (model.target, *options.drop)]
+def _columns(options: UseOptions, model: TableModel) -> tuple[list[str] | None, dict[str, str] | None]:
+    """The columns to predict from, and those that are text for the model, whatever they look like in one file."""
+    names = Blocks(options.data, encoding=options.encoding).columns
+    if names is None:
+        return None, None
+    verbatim, texts = Reading.of(model.report_).columns(model)
+    dtype = {name: "str" for name in (*verbatim, *texts) if name in names}
+    return [name for name in names if name not in (model.target, *options.drop)], dtype

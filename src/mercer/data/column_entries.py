@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from mercer.data.table import LARGEST, row_place
 from mercer.data.text_columns import are_codes, is_missing_word, is_text, read_numbers
 from mercer.data.words import shown
 
+_FIRST_DAY = date(1970, 1, 1)
 # Text in the form of ISO 8601 that ends with a time zone.
 _ZONED = re.compile(r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)", re.ASCII)
 
@@ -50,7 +52,7 @@ def read_columns(X: Any) -> Iterator[Column]:
         return
     X = np.asarray(X)
     for position, entries in enumerate(X.T):
-        yield _checked(Column(f"x{position}", entries, _is_missing(entries)))
+        yield _checked(Column(f"x{position}", readable(entries), _is_missing(entries)))
 
 
 def _of_frame(name: str, entries: Any) -> Column:
@@ -59,7 +61,40 @@ def _of_frame(name: str, entries: Any) -> Column:
         entries = entries.dt.tz_convert("UTC").dt.tz_localize(None)
     # Those of pandas and of polars.
     is_category = re.match("category|Categorical|Enum", str(entries.dtype)) is not None
-    return Column(name, entries.to_numpy(), np.asarray(missing.to_numpy(), dtype=bool), is_category)
+    return Column(name, readable(entries.to_numpy()), np.asarray(missing.to_numpy(), dtype=bool), is_category)
+
+
+def readable(entries: np.ndarray) -> np.ndarray:
+    """Entries (n,) of which bytes are text and decimals are floats.
+
+    Raises
+    ------
+    DataError
+        If bytes are not UTF-8 text.
+
+    Examples
+    --------
+    >>> readable(np.array([b"Ulm", None], dtype=object)).tolist()
+    ['Ulm', None]
+    """
+    kinds = {bytes} if entries.dtype.kind == "S" else set(map(type, entries)) if entries.dtype.kind == "O" else set()
+    if not kinds & {bytes, bytearray, Decimal}:
+        return entries
+    return np.array([_readable(entry) for entry in entries.tolist()], dtype=object)
+
+
+def _readable(entry: Any) -> Any:
+    if isinstance(entry, Decimal):
+        return float(entry)
+    if not isinstance(entry, (bytes, bytearray)):
+        return entry
+    try:
+        return entry.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"a column holds bytes such as {shown(bytes(entry))}, which are not UTF-8 text. Turn them into numbers or "
+            "text, or leave the column out."
+        ) from error
 
 
 def _is_missing(entries: np.ndarray) -> Missing:
@@ -224,6 +259,18 @@ leave it empty."
     )
 
 
+def date_times(entries: np.ndarray) -> np.ndarray:
+    """Entries (n,) of which times of day are those of the first day of 1970.
+
+    >>> date_times(np.array([time(14, 5), None], dtype=object)).tolist()
+    [datetime.datetime(1970, 1, 1, 14, 5), None]
+    """
+    if entries.dtype.kind != "O" or time not in set(map(type, entries)):
+        return entries
+    dated = [datetime.combine(_FIRST_DAY, entry) if isinstance(entry, time) else entry for entry in entries]
+    return np.array(dated, dtype=object)
+
+
 def is_date(text: str) -> bool:
     """Whether a text is a date in the form of ISO 8601.
 
@@ -245,7 +292,12 @@ def _dates(known: Sequence[Any] | np.ndarray) -> Vector | None:
 
 
 def _in_utc(entry: Any) -> str:
-    """A date in the form of ISO 8601, in UTC if it has a time zone, which NumPy does not read."""
+    """A date in the form of ISO 8601, in UTC if it has a time zone, which NumPy does not read.
+
+    A time of day is that of the first day of 1970.
+    """
+    if isinstance(entry, time):
+        entry = datetime.combine(_FIRST_DAY, entry)
     if isinstance(entry, str):
         text = entry.strip()
         if not _ZONED.search(text):

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError, SchemaError
 from mercer._optional import optional
+from mercer.data.column_entries import date_times, readable
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
 from mercer.data.roles import ROLES, read_objects
@@ -295,16 +296,33 @@ def _with_gaps(frame: Any, schema: Schema) -> list[str]:
 
 
 def as_table(X: Any) -> Any:
-    """Return a data frame with names as text; a sparse matrix becomes CSR, an array a frame with columns x0, x1, ..."""
+    """Return a data frame with names as text; a sparse matrix becomes CSR, an array a frame with columns x0, x1, ...
+
+    Of a data frame, durations become seconds, decimals floats, times of day dates, and bytes text.
+    """
     if sp.issparse(X):
         return sp.csr_matrix(X)
     if hasattr(X, "columns"):
-        return X if all(isinstance(name, str) for name in X.columns) else X.rename(columns=str)
+        return _readable_frame(X if all(isinstance(name, str) for name in X.columns) else X.rename(columns=str))
     array = np.asarray(X)
     if array.ndim != 2:
         raise DataError(f"a table has rows and columns, but this array has the shape {array.shape}.")
     names = [f"x{j}" for j in range(array.shape[1])]
     return optional("pandas", "encoding columns").DataFrame(array, columns=names)
+
+
+def _readable_frame(frame: Any) -> Any:
+    columns = {}
+    for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
+        kind = dtype.kind if isinstance(dtype, np.dtype) else ""
+        if kind == "m":
+            columns[name] = frame[name].dt.total_seconds()
+        elif kind == "O":
+            entries = frame[name].to_numpy()
+            read = date_times(readable(entries))
+            if read is not entries:
+                columns[name] = optional("pandas", "encoding columns").Series(read, frame.index).infer_objects()
+    return frame.assign(**columns) if columns else frame
 
 
 def _require_matrix(n: int, schema: Schema) -> None:
@@ -315,7 +333,8 @@ def _require_matrix(n: int, schema: Schema) -> None:
 
 
 def _check_sparse(X: sp.csr_matrix, source: str, locate: Locate) -> None:
-    bad = np.flatnonzero(~(np.abs(X.data) <= LARGEST))
+    # The largest number is none of float32.
+    bad = np.flatnonzero(~(np.abs(X.data.astype(np.float64, copy=False)) <= LARGEST))
     if bad.size:
         row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
         raise DataError(

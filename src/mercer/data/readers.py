@@ -36,6 +36,7 @@ def read_table(
     source: str | Path,
     verbatim: Collection[str] = (),
     axes: str | None = None,
+    texts: Collection[str] = (),
     *,
     encoding: str | None = None,
     sheet: str | None = None,
@@ -63,6 +64,9 @@ def read_table(
     axes : {"ntc", "nct"}, optional
         The order of the axes of series in a ``.npz`` file; ``"nct"`` for (n, channels, times). Default: the entry
         ``axes`` of the file, else ``"ntc"``.
+    texts : collection of str
+        Columns that are known not to hold numbers, such as categories: in CSV and TSV files their entries stay as they
+        are written, so that ``1.10`` is not ``1.1``. Words for missing values are missing values.
     encoding : str, optional
         That of a text file. Default: UTF-8, or UTF-16 if the file has its byte order mark.
     sheet : str, optional
@@ -112,7 +116,7 @@ def read_table(
         raise DataError(f"{path} holds a {suffix} file, and only text is read from such a file; unpack it.")
     try:
         if read_text is not None:
-            table = read_text(file, verbatim)
+            table = read_text(file, verbatim, texts)
         elif sheet is not None:
             table = read_workbook(path, sheet)
         else:
@@ -133,7 +137,9 @@ def read_table(
 # --- comma- and tab-separated values ------------------------------------------------------------------------
 
 
-def _read_separated(file: TextFile, verbatim: Collection[str], separator: str | None = None) -> Table:
+def _read_separated(
+    file: TextFile, verbatim: Collection[str], texts: Collection[str], separator: str | None = None
+) -> Table:
     pandas = optional("pandas", f"reading {file.name}")
     layout = separated(file, separator)
     names = layout.names
@@ -142,6 +148,7 @@ def _read_separated(file: TextFile, verbatim: Collection[str], separator: str | 
             frame = pandas.read_csv(
                 lines,
                 converters={position: _guarded for position, name in enumerate(names) if name in verbatim},
+                dtype={position: str for position, name in enumerate(names) if name in texts and name not in verbatim},
                 **layout.options(),
             )
         with file.open() as lines:
@@ -184,7 +191,7 @@ def _read_parquet(path: Path) -> Table:
 # --- libsvm -------------------------------------------------------------------------------------------------
 
 
-def _read_libsvm(file: TextFile, _: Collection[str]) -> Table:
+def _read_libsvm(file: TextFile, *_: Collection[str]) -> Table:
     parts, labels, size = [], [], 0
     for X, y in read_parts(file):
         size += X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
@@ -201,15 +208,15 @@ def _read_libsvm(file: TextFile, _: Collection[str]) -> Table:
     return Table(X, file.name, {"label": np.concatenate(labels)}, "label", lambda row: f"example {row + 1}")
 
 
-def _read_tsv(file: TextFile, verbatim: Collection[str]) -> Table:
-    return _read_separated(file, verbatim, "\t")
+def _read_tsv(file: TextFile, verbatim: Collection[str], texts: Collection[str]) -> Table:
+    return _read_separated(file, verbatim, texts, "\t")
 
 
-def _read_txt(file: TextFile, verbatim: Collection[str]) -> Table:
-    return (_read_libsvm if looks_like_libsvm(file) else _read_separated)(file, verbatim)
+def _read_txt(file: TextFile, verbatim: Collection[str], texts: Collection[str]) -> Table:
+    return (_read_libsvm if looks_like_libsvm(file) else _read_separated)(file, verbatim, texts)
 
 
-_TEXT_READERS: dict[str, Callable[[TextFile, Collection[str]], Table]] = {
+_TEXT_READERS: dict[str, Callable[[TextFile, Collection[str], Collection[str]], Table]] = {
     ".csv": _read_separated,
     ".tsv": _read_tsv,
     ".tab": _read_tsv,
@@ -217,8 +224,8 @@ _TEXT_READERS: dict[str, Callable[[TextFile, Collection[str]], Table]] = {
     ".libsvm": _read_libsvm,
     ".svmlight": _read_libsvm,
     ".svm": _read_libsvm,
-    ".json": lambda file, _: read_graphs(file),
-    ".ts": lambda file, _: read_ts(file),
+    ".json": lambda file, *_: read_graphs(file),
+    ".ts": lambda file, *_: read_ts(file),
 }
 _READERS: dict[str, Callable[[Path], Table]] = {
     ".parquet": _read_parquet,

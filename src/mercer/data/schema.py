@@ -341,7 +341,8 @@ def _number_or_category(column: Any, name: str, source: str, locate: Locate) -> 
         raise DataError(
             f"{source}, {locate(row)}, column {shown(name)}: {shown(column.iloc[row])} is text, but most of "
             f"the column ({int(present.sum()) - text.size} of {int(present.sum())} values) are numbers. Correct it, "
-            f"leave the field empty if it is unknown, or leave the column out with --drop {_shell(name)}."
+            f"leave the field empty if it is unknown, or leave the column out with --drop {_shell(name)}. The model "
+            f'auto takes it as a category with --set \'kinds={{"{name}": "category"}}\'.'
         )
     written = column.iloc[text].astype(str).str.strip()
     for pattern, what in _NO_CATEGORIES.items():

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import DataError
+from mercer.data.column_entries import readable
 from mercer.data.schema import DATE, in_another_notation
 from mercer.data.table import LARGEST, MISSING, is_number, row_place
+from mercer.data.text_columns import are_codes
 from mercer.data.words import check_task, listing, shown
 
 # Whole numbers are classes where there are at most so many different ones, each on average in so many rows.
@@ -41,8 +43,9 @@ def read_target(
 ) -> Target:
     """Determine the task that a target poses, and check its values.
 
-    Text and booleans are classes. Numbers are classes if they are whole and few values repeat often: two values, at
-    most 10 with at least 5 rows each on average, or at most 30 with at least 100; else they are quantities.
+    Text, booleans and codes such as ``007`` are classes. Numbers are classes if they are whole and few values repeat
+    often: two values, at most 10 with at least 5 rows each on average, or at most 30 with at least 100; else they are
+    quantities.
 
     Parameters
     ----------
@@ -72,6 +75,9 @@ def read_target(
     """
     check_task(task)
     array = _plain(values, name, locate)
+    codes = array.dtype.kind == "U" and are_codes(array)
+    if codes and task == "regression":
+        array, codes = array.astype(np.float64), False
     if len(array) < 2:
         raise DataError(
             f"there is {len(array)} row of data; at least two are needed, and many more for a useful model."
@@ -81,7 +87,7 @@ def read_target(
     if task is not None:
         kind, why = task, f"{asked}; '{name}' holds {_kind(array)}, {len(different)} different values"
     quantities = task == "regression" or (task is None and not _are_few(len(different), len(array)))
-    if quantities and array.dtype.kind == "U" and in_another_notation(different.tolist()):
+    if quantities and array.dtype.kind == "U" and not codes and in_another_notation(different.tolist()):
         raise DataError(
             f"the target {name!r} holds numbers in another notation such as {shown(array[0])} in {locate(0)}; read "
             "them with --parse-numbers, or write numbers with digits and a decimal point alone, as in 1234.5."
@@ -139,7 +145,7 @@ def known_target(values: Any, name: str, task: str, classes: list[Any], locate: 
     """
     array = _plain(values, name, locate)
     if task == "regression":
-        if array.dtype.kind == "U":
+        if array.dtype.kind == "U" and not are_codes(array):
             raise DataError(f"the model predicts numbers, but {name!r} holds text ({shown(array[0])} in {locate(0)}).")
         return array.astype(np.float64)
     known = np.asarray(classes)
@@ -172,12 +178,16 @@ def _plain(values: Any, name: str, locate: Callable[[int], str]) -> np.ndarray:
             f"the target {name!r} is missing ({MISSING}) in {missing.size} of {len(array)} rows, first in "
             f"{locate(int(missing[0]))}; remove those rows, because a missing target cannot be filled in."
         )
+    array = readable(array)
     if array.ndim != 1:
         raise DataError(f"the target {name!r} must be one column, but is of shape {array.shape}.")
     if array.dtype.kind == "O" and len(array) and all(isinstance(value, (bool, np.bool_)) for value in array):
         return array.astype(bool)
     if array.dtype.kind in "OU":
         array = _text_or_numbers(array, name, locate)
+    if array.dtype.kind == "f":
+        # The largest number is none of float32 or float16.
+        array = array.astype(np.float64, copy=False)
     bad = np.flatnonzero(~(np.abs(array) <= LARGEST)) if array.dtype.kind == "f" else missing
     if bad.size:
         raise DataError(
@@ -198,7 +208,7 @@ def _texts(array: np.ndarray) -> np.ndarray:
 
 
 def _text_or_numbers(array: np.ndarray, name: str, locate: Callable[[int], str]) -> np.ndarray:
-    """Text as it is; as numbers if all of it are; an error if most of it are numbers and some is not."""
+    """Text and codes as they are; as numbers if all are; an error if most of it are numbers and some is not."""
     odd = next((row for row, value in enumerate(array) if not isinstance(value, (str, Number))), None)
     if odd is not None:
         raise DataError(
@@ -208,7 +218,7 @@ def _text_or_numbers(array: np.ndarray, name: str, locate: Callable[[int], str])
     texts = _texts(array)
     strange = [row for row, text in enumerate(texts) if not is_number(text)]
     if not strange:
-        return texts.astype(np.float64)
+        return texts if are_codes(texts) else texts.astype(np.float64)
     if len(strange) < 0.5 * len(texts):
         raise DataError(
             f"the target {name!r} holds text in {len(strange)} of {len(texts)} rows and numbers in the others; the "
@@ -223,7 +233,7 @@ def _quoted(value: Any) -> str:
 
 def _kind(array: np.ndarray) -> str:
     if array.dtype.kind == "U":
-        return "text"
+        return "codes with leading zeros" if are_codes(array) else "text"
     if array.dtype.kind == "b":
         return "booleans"
     return "whole numbers" if (array == np.round(array)).all() else "numbers with fractions"
@@ -237,7 +247,7 @@ def _are_few(count: int, rows: int) -> bool:
 def _task_of(array: np.ndarray, different: np.ndarray, name: str) -> tuple[str, str]:
     kind, count = _kind(array), len(different)
     why = f"'{name}' holds {kind}, {count} different value{'s' if count != 1 else ''}"
-    if kind in ("text", "booleans"):
+    if array.dtype.kind in "Ub":
         return "classification", why
     if kind == "whole numbers" and _are_few(count, len(array)):
         return "classification", f"{why} in {len(array)} rows"

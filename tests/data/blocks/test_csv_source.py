@@ -81,11 +81,20 @@ def test_text_is_told_from_the_first_rows_or_by_dtype(tmp_path):
     blocks = Blocks.from_csv(tmp_path, "y", dtype={"zip": "str"}, rows_per_block=300)
     table = join(list(blocks.frames())).X
     assert table["zip"].tolist() == ["123"] * 1000 + ["0A1"]
+    recommended = Blocks(tmp_path, "y", dtype={"zip": "str"}).encoded(kinds={"zip": "category"})
+    assert sum(len(X) for X, _, _ in recommended) == 1001
     with pytest.raises(ParameterError, match="dtype names the column 'zap'"):
         Blocks.from_csv(tmp_path, dtype={"zap": "str"})
     with pytest.raises(ParameterError, match="dtype must be a dict"):
         Blocks.from_csv(tmp_path, dtype="str")
     fails("given types of columns", tmp_path, dtype={"zip": "no type"}, target="y")
+
+
+def test_digits_with_leading_zeros_are_text(tmp_path):
+    put(tmp_path, a="zip,x,y\n007,0.5,012\n120,10,120\n", b="zip,x,y\n120,7,120\n")
+    table = join(list(Blocks(tmp_path, "y").frames()))
+    assert table.X["zip"].tolist() == ["007", "120", "120"] and table.X["x"].tolist() == [0.5, 10.0, 7.0]
+    assert table.y.tolist() == ["012", "120", "120"]
 
 
 def test_types_do_not_depend_on_the_blocks(tmp_path):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import norm
 
+from mercer import TabularClassifier, TabularRegressor
 from mercer.data.columns import MixedRows
 from mercer.data.strings import Strings
 from mercer.estimators.tabular.new_gaps import DRAWS, FEW_DRAWS, NewGaps, representative
@@ -77,3 +79,15 @@ def test_few_draws_have_the_mean_and_the_deviation_of_all(count: int) -> None:
 def test_points_occur_again_where_there_are_few() -> None:
     assert np.bincount(representative(np.array([[0.0], [1.0]]), 16)).tolist() == [8, 8]
     assert representative(np.zeros((1, 2)), 3).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("estimator", [TabularRegressor, TabularClassifier])
+def test_a_column_without_features_has_no_gaps(estimator: type) -> None:
+    table = pd.DataFrame({"note": [f"a note of day {number % 7} and {number}" for number in range(12)]})
+    target = np.arange(12) % 7 % 2
+    alone = estimator(random_state=0).fit(table, target)
+    # Empty or constant in training.
+    for entry in (np.nan, 7.0):
+        model = estimator(random_state=0).fit(table.assign(column=entry), target)
+        new = table.assign(column=[np.nan, 3.0] * 6)
+        np.testing.assert_array_equal(model.predict(new), alone.predict(table))

@@ -41,6 +41,11 @@ class Blocks(Passes):
         Columns of X in a table. Default: all but target and weights.
     sample_weight : str, array-like or path, optional
         As ``target``. Default: none.
+    dtype : dict of str to str, optional
+        Types of columns of CSV files that the first 1000 rows do not show, such as ``{"zip": "str"}``. Other sources
+        have types of their own.
+    encoding : str, optional
+        That of CSV files. Default: UTF-8, or UTF-16 if a file has its byte order mark.
     rows_per_block : int, optional
         Default: 16 MiB of float64 by the number of columns, at most 131,072 rows; 16,384 rows of sparse matrices. It
         does not depend on the memory that is free.
@@ -60,7 +65,8 @@ class Blocks(Passes):
     -----
     X is float32 if all columns are, else float64; of svmlight files and sparse matrices it is CSR. Tables with text,
     categories, dates or missing values are read with :meth:`encoded`, or as data frames with :meth:`frames`. In CSV
-    files, types of columns are inferred from the first 1000 rows.
+    files, types of columns are inferred from the first 1000 rows; digits of which some begin with a zero, as in
+    ``007``, are text there.
 
     Examples
     --------
@@ -83,9 +89,11 @@ class Blocks(Passes):
         *,
         columns: Any = None,
         sample_weight: Any = None,
+        dtype: Mapping[str, str] | None = None,
+        encoding: str | None = None,
         rows_per_block: int | None = None,
     ) -> None:
-        self._set(recognise(source, target, columns, sample_weight), rows_per_block)
+        self._set(recognise(source, target, columns, sample_weight, dtype, encoding), rows_per_block)
 
     @classmethod
     def from_parquet(

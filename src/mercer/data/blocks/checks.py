@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from mercer._errors import DataError
 from mercer._types import AnyArray, Vector
+from mercer.data.column_entries import readable
 from mercer.data.table import LARGEST
 from mercer.data.words import shown
 
@@ -65,11 +66,12 @@ def checked_target(values: AnyArray, name: str, file: str, row: int) -> AnyArray
     kind = values.dtype.kind
     if values.ndim not in (1, 2):
         raise DataError(f"{file}: the target {name} must have one or two dimensions, but has shape {values.shape}.")
-    if kind in "OUT":
+    if kind in "OSUT":
         return _checked_objects(values, name, file, row)
     if kind not in "biuf":
         raise DataError(f"{file}: the target {name} holds {values.dtype}; a target is text, booleans or numbers.")
     if kind == "f":
+        values = values.astype(np.float64, copy=False)
         rows = np.abs(values) <= LARGEST
         bad = np.flatnonzero(~(rows if rows.ndim == 1 else rows.all(axis=1)))
         if bad.size:
@@ -78,14 +80,14 @@ def checked_target(values: AnyArray, name: str, file: str, row: int) -> AnyArray
             raise DataError(
                 f"{place(file, row + int(bad[0]))}: the target {name} is {what}. Correct the value or remove the row."
             )
-    return values.astype({"b": np.bool_, "f": np.float64}.get(kind, np.int64), copy=False)
+    return values if kind == "f" else values.astype(np.bool_ if kind == "b" else np.int64, copy=False)
 
 
 def _checked_objects(values: AnyArray, name: str, file: str, row: int) -> AnyArray:
     """Text as it is; booleans and numbers, which some readers keep as objects where values may be missing, as such."""
     if values.ndim != 1:
         raise DataError(f"{file}: the target {name} has several columns, which must hold numbers, but holds text.")
-    texts = values.astype(object)
+    texts = readable(values.astype(object))
     types = {type(value) for value in texts}
     if types and all(issubclass(one, (bool, np.bool_)) for one in types):
         return texts.astype(np.bool_)

@@ -17,6 +17,7 @@ from mercer.data.blocks.choice import Choice
 from mercer.data.blocks.files import Files, find_files
 from mercer.data.blocks.named_columns import FrameColumns
 from mercer.data.blocks.source import Layout, Source, frame_layout, piece_of
+from mercer.data.code_columns import restore_codes
 from mercer.data.separated import Separated, separated
 from mercer.data.table import is_number
 from mercer.data.text_files import DAMAGE, TextFile, damaged, suffix_of, wrong_encoding
@@ -118,6 +119,7 @@ class CsvSource(Source):
         needed = [*columns, *self.choice.targets, *([self.choice.weight] if self.choice.weight else [])]
         with _named_faults(first.file), first.errors():
             head = next(_chunks(first, _HEAD, {}))
+            restore_codes(head, next(_chunks(first, _HEAD, dict.fromkeys(first.names, "str"))))
         types = {name: _type_of(head[name]) for name in needed}
         return types | {name: kind for name, kind in self.dtype if name in types}
 
@@ -153,8 +155,8 @@ class CsvSource(Source):
                         return (
                             f"{one.path}, {one.line_finder()(row + i)}: the column {shown(name)} holds {shown(text)}, "
                             f"but {'booleans' if types[name] == 'boolean' else 'numbers'} in the first rows of "
-                            f"{self._headers[0].path}. Correct the entry, or read the column as text with "
-                            f"Blocks.from_csv(..., dtype={{{name!r}: 'str'}}) and encode it."
+                            f"{self._headers[0].path}. Correct the entry; in Python, Blocks(..., dtype={{{name!r}: "
+                            "'str'}) reads the column as text, which Blocks.encoded() takes."
                         )
             row += len(frame)
         return f"{one.path} cannot be read with the given types of columns: {error}."

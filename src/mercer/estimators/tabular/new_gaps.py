@@ -58,9 +58,13 @@ class NewGaps:
 
     @classmethod
     def of(cls, gaps: NDArray[np.bool_], features: Any, sources: Integers, known: Any) -> NewGaps | None:
-        """From new gaps (m, d) of all rows, and the column that each feature comes from; None if there are no gaps."""
-        rows = np.flatnonzero(gaps.any(axis=1))
-        return cls(rows, features[rows], gaps[np.ix_(rows, sources)], known) if len(rows) else None
+        """From new gaps (m, d) of all rows, and the column that each feature comes from; None if there are no gaps.
+
+        A gap in a column without features, which was constant or empty in training, says nothing.
+        """
+        missing = gaps[:, sources]
+        rows = np.flatnonzero(missing.any(axis=1))
+        return cls(rows, features[rows], missing[rows], known) if len(rows) else None
 
     def predicted(self, function: Callable[[Any], Array], draws: int = DRAWS) -> Array:
         """The values (draws, r, ...) of a function of features, with entries of training rows in the gaps.
