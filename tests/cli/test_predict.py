@@ -16,6 +16,7 @@ import pytest
 import mercer
 from cli_output import refusal
 from mercer.cli import main, use_blocks
+from mercer.data.blocks import reading
 
 RNG = np.random.default_rng(0)
 TABLE = pd.DataFrame({"id": [f"h{i}" for i in range(60)], "size": RNG.uniform(0, 6, 60).round(2)})
@@ -210,8 +211,58 @@ def test_integers_stay_integers_where_another_file_has_gaps(capsys: Any, models:
         run(capsys, "predict", models / "ridge.mercer", "may.csv", "june.csv", "--keep", "all", "-o", "p.csv")[0] == 0
     )
     frame = pd.read_csv("p.csv", dtype=str, keep_default_na=False)
-    assert frame["number"].tolist() == [str(number)] * 40 + ["5", ""] * 10
-    assert frame["half"].tolist() == ["1.0"] * 40 + ["0.5", "inf"] * 10
+    assert frame["number"].tolist() == [str(number)] * 40 + ["5.0", ""] * 10
+    assert frame["half"].tolist() == ["1"] * 40 + ["0.5", "inf"] * 10
+    arguments = [models / "ridge.mercer", "may.csv", "june.csv", "--keep", "all", "-o", "p.parquet"]
+    assert run(capsys, "predict", *arguments)[0] == 0
+    numbers = pd.read_parquet("p.parquet")["number"]
+    assert str(numbers.dtype) == "Int64" and numbers[0] == number and numbers.isna().sum() == 10
+
+
+WRITTEN = '''id,ok,version,note,day,code
+12345678901234567,true,1.10,NA,1/2/2020,007
+,false,1.1,"x, ""y""",,120
+-3,,2,é,2020-01-01,
+'''
+
+
+@pytest.mark.parametrize("name", ["kept.csv", "kept.csv.gz", "kept.tsv"])
+def test_kept_columns_of_text_are_those_of_the_file(
+    capsys: Any, models: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    own = pd.read_csv(io.StringIO(WRITTEN), dtype=str, na_filter=False)
+    rows = pd.concat([own, pd.read_csv("may.csv")[["size", "town"]].head(3)], axis=1)
+    rows.to_csv(name, index=False, sep="\t" if name.endswith("tsv") else ",")
+    keep = ["--keep", ",".join(own), "-o", "out.csv"]
+    for step in ("whole", "twice", "blocks"):
+        if step == "blocks":
+            monkeypatch.setattr(use_blocks, "_LARGE", 1)
+            monkeypatch.setattr(reading, "_MOST_ROWS", 2)
+        files = [name] * (1 + (step == "twice"))
+        code, _, err = run(capsys, "predict", models / "ridge.mercer", *files, *keep)
+        assert code == 0, err
+        lines = Path("out.csv").read_text(encoding="utf-8").splitlines()[1:]
+        prefix = [f"{name},"] * len(lines) if step == "twice" else [""] * len(lines)
+        assert [line.rpartition(",")[0] for line in lines] == [
+            before + line for before, line in zip(prefix, WRITTEN.splitlines()[1:] * len(files), strict=True)
+        ]
+
+
+def test_kept_columns_of_parquet_have_their_types_in_blocks(
+    capsys: Any, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = pd.read_csv("may.csv")
+    frame["id"] = pd.array([2**53 + 1, None] * (len(frame) // 2), dtype="Int64")
+    frame.to_parquet("kept.parquet", index=False)
+    for step in ("whole", "blocks"):
+        if step == "blocks":
+            monkeypatch.setattr(use_blocks, "_LARGE", 1)
+            monkeypatch.setattr(reading, "_MOST_ROWS", 16)
+        for out in ("out.csv", "out.parquet"):
+            assert run(capsys, "predict", models / "ridge.mercer", "kept.parquet", "--keep", "id", "-o", out)[0] == 0
+        texts = pd.read_csv("out.csv", dtype=str, na_filter=False)["id"]
+        assert texts.tolist() == [str(2**53 + 1), ""] * (len(frame) // 2)
+        pd.testing.assert_series_equal(pd.read_parquet("out.parquet")["id"], frame["id"])
 
 
 @pytest.mark.parametrize("out", [[], ["-o", "-"]])

@@ -14,6 +14,7 @@ import pytest
 import mercer
 from cli_output import refusal
 from mercer.cli import main
+from mercer.cli.hold_out import Draw
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +105,8 @@ def test_numbers_over_landmarks_have_intervals_by_held_out_rows(capsys: Any, mod
     assert code == 0 and "by split conformal prediction, guaranteed for exchangeable rows" in err
     frame, truth = pd.read_csv(io.StringIO(out)), pd.read_csv("new.csv")["level"]
     assert 0.8 < np.mean((frame["level 5%"] <= truth) & (truth <= frame["level 95%"])) < 0.97
-    held_out = pd.read_csv("old.csv").iloc[9::10]
+    old = pd.read_csv("old.csv")
+    held_out = old[Draw(0.1, False, 0).masks().next(old["level"].to_numpy())]
     loaded = mercer.load("m.mercer")
     errors = np.sort(np.abs(held_out["level"] - loaded.predict(held_out[["size"]])))
     np.testing.assert_allclose(frame["level 95%"] - frame["level"], errors[72], rtol=1e-6)
@@ -115,7 +117,9 @@ def test_numbers_over_landmarks_have_intervals_by_held_out_rows(capsys: Any, mod
 def test_classes_over_landmarks_have_sets_by_held_out_rows(capsys: Any, model: str) -> None:
     options = ("-t", "kind", "--drop", "level", "--model", model, "--approximation", "nystroem", "--landmarks", "10")
     given = ("--set", "gamma=1.0", "--set", "C=1")
-    assert fitted(capsys, *options, *given)["calibration"] == "split conformal prediction by the 20 rows held out"
+    rows = Draw(0.1, True, 0).masks().next(pd.read_csv("old.csv")["kind"].to_numpy()).sum()
+    words = f"split conformal prediction by the {rows} rows held out"
+    assert 18 <= rows <= 22 and fitted(capsys, *options, *given)["calibration"] == words
     code, out, err = run(capsys, "predict", "m.mercer", "new.csv", "--drop", "level", "--interval", "0.9", "--proba")
     assert code == 0, err
     frame, truth = pd.read_csv(io.StringIO(out)), pd.read_csv("new.csv")["kind"]
@@ -127,7 +131,9 @@ def test_landmarks_without_held_out_rows_are_not_calibrated(capsys: Any) -> None
     options = ("fit", "old.csv", "-t", "level", "--approximation", "nystroem", "--calibrate", "-o", "m.mercer")
     code, _, err = run(capsys, *options, "--test-size", "0")
     assert code == 2 and "--calibrate with --approximation learns from the rows held out" in refusal(err)
-    pd.read_csv("old.csv").iloc[:9].to_csv("old.csv", index=False)
+    old = pd.read_csv("old.csv")
+    first = int(np.argmax(Draw(0.1, False, 0).masks().next(old["level"].to_numpy())))
+    old.iloc[:first].to_csv("old.csv", index=False)
     code, _, err = run(capsys, *options, "--drop", "kind")
     assert code == 2 and "too few rows to hold some out" in refusal(err) and not Path("m.mercer").exists()
 

@@ -40,7 +40,7 @@ from mercer.cli.options import (
     UseOptions,
     parse_seconds,
 )
-from mercer.cli.outcome import ending
+from mercer.cli.outcome import ending, require_output
 from mercer.cli.show import Printer
 from mercer.persistence.lead import check_begins
 
@@ -282,6 +282,8 @@ def predict(
         probabilities=probabilities,
         decisions=decisions,
     )
+    if options.out is None:
+        require_output()
     _begin_use(options)
     _work("predict").predict(options)
 
@@ -290,6 +292,7 @@ def predict(
 @with_options(use_options, before="drop")
 def evaluate(options: UseOptions) -> None:
     """Score a model on a table that also contains the target."""
+    require_output()
     _begin_use(options)
     _work("use").evaluate(options)
 
@@ -300,6 +303,8 @@ def evaluate(options: UseOptions) -> None:
 @with_options(explain_options, before="drop")
 def explain(options: ExplainOptions) -> None:
     """Show what the parts of a row, such as substrings or columns, contribute to the decision of a model."""
+    if options.out is None:
+        require_output()
     check_explain(options)
     Printer(options.quiet, options.json).begin(f"Reading the model {options.model} and the rows of {options.data} ...")
     _work("explain").explain(options)
@@ -364,6 +369,7 @@ def inspect(
     json: Json = False,
 ) -> None:
     """Show the contents of a model file: kernel, parameters, columns, certificate."""
+    require_output()
     check_begins(model)
     if command:
         _work("describe").command(model, json)
@@ -375,4 +381,5 @@ def inspect(
 @app.command(epilog=_examples("mercer samples", "mercer fit sample:iris"))
 def samples(json: Json = False) -> None:
     """List the sample data sets; use them as sample:NAME."""
+    require_output()
     _work("sample_list").samples(json)

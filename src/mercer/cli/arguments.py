@@ -113,7 +113,12 @@ TreeColumns = Annotated[
     typer.Option("--tree", metavar="COLUMN", help="A column of bracketed trees; may be repeated.", show_default=False),
 ]
 TestSize = Annotated[
-    float, typer.Option(metavar="SHARE", help="Fraction of the rows held out for the score; 0 for none.")
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        show_default=False,
+        help="Fraction of the rows held out for the score; 0 for none. By default 0.2, and 0.1 with --approximation.",
+    ),
 ]
 Refit = Annotated[
     bool,
@@ -176,7 +181,8 @@ Checkpoint = Annotated[
     typer.Option(
         metavar="FILE",
         show_default=False,
-        help="With --approximation: keep the passes that are done; run again, the same fit goes on from there.",
+        help="With --approximation: keep the passes that are done; run again, the same fit goes on from there. The fit "
+        "to all rows keeps its own in FILE.all.",
     ),
 ]
 Report = Annotated[
@@ -208,7 +214,7 @@ def fit_options(
     axes: Axes = None,
     encoding: Encoding = None,
     sheet: Sheet = None,
-    test_size: TestSize = 0.2,
+    test_size: TestSize = None,
     refit: Refit = True,
     rows: Rows = None,
     seed: Seed = 0,

@@ -68,8 +68,8 @@ def check_fit(options: FitOptions) -> None:
     check_task(options.task)
     if options.model is not None and options.task is not None and options.task not in MODELS[options.model]:
         raise wrong_task(options.model, options.task)
-    if not 0 <= options.test_size < 1:
-        raise ParameterError(f"--test-size must be at least 0 and below 1, but is {options.test_size:g}.")
+    if not 0 <= options.held_out < 1:
+        raise ParameterError(f"--test-size must be at least 0 and below 1, but is {options.held_out:g}.")
     if "kernel" in parse_settings(options.settings):
         raise ParameterError("the kernel is set by --kernel, not by --set.")
     check_choices(options.normalize, options.impute)
@@ -117,7 +117,6 @@ def _check_approximation(options: FitOptions) -> None:
         "--tune": options.tune is not None,
         "--rows": options.rows is not None,
         "--impute": options.impute is not None,
-        "--parse-numbers": options.parse_numbers,
         "--normalize": options.normalize != "standard",
         "--axes": options.axes is not None,
         "--sheet": options.sheet is not None,
@@ -127,7 +126,7 @@ def _check_approximation(options: FitOptions) -> None:
     for name, is_given in given.items():
         if is_given:
             raise ParameterError(f"--approximation cannot be combined with {name}; leave one of them out.")
-    if options.calibrate and not options.test_size:
+    if options.calibrate and not options.held_out:
         raise ParameterError(
             "--calibrate with --approximation learns from the rows held out, and --test-size 0 holds none out; leave "
             "one of them out."

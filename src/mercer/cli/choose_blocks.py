@@ -12,6 +12,7 @@ from mercer._types import Matrix, Vector
 from mercer.cli.learners import learner
 from mercer.data.feature_table import FeatureTable
 from mercer.data.rank_table import RankTable
+from mercer.data.schema import Schema
 from mercer.data.seeds import generator
 from mercer.data.target import Target
 from mercer.estimators.tabular.anova import MOST_PENALTY, AnovaSearch, HeldOut
@@ -37,11 +38,14 @@ class Sample:
     frame : pandas.DataFrame
     target : Target
         Of these rows.
+    schema : Schema
+        Columns that are used, and why others are not.
     seed : int
     """
 
     frame: Any
     target: Target
+    schema: Schema
     seed: int
 
     @property
@@ -76,6 +80,10 @@ class Sample:
         most = max(_FEWEST, _ENTRIES // self.frame.shape[1])
         chosen = random.permutation(len(features))[:most]
         return HeldOut.of(features[chosen], self.contrasts()[0][chosen], random)
+
+    def features(self) -> FeatureTable:
+        """Normal scores and indicators of the columns."""
+        return FeatureTable().fit(self.frame, schema=self.schema)
 
 
 @dataclass(frozen=True)
@@ -121,10 +129,10 @@ def choose(sample: Sample, model: str, parameters: Mapping[str, Any]) -> Choice:
     """
     name, (targets, variance) = _PENALTY.get(model), sample.contrasts()
     if name is None:
-        return Choice(FeatureTable().fit(sample.frame))
+        return Choice(sample.features())
     is_open = not {"kernel", "gamma"} & set(parameters)
     if len(targets) < _FEWEST or not np.square(targets).sum() > 0 or (name in parameters and not is_open):
-        return Choice(FeatureTable().fit(sample.frame))
+        return Choice(sample.features())
     estimator = learner(model, sample.target.task, {**parameters, "approximation": None}, sample.seed)
     best = _of_features(sample, estimator, is_open)
     if is_open:
@@ -136,7 +144,7 @@ def choose(sample: Sample, model: str, parameters: Mapping[str, Any]) -> Choice:
             # Not certainly better than the mean: a function that stays close to that.
             best = replace(best, penalty=MOST_PENALTY)
     if best is None:
-        return Choice(FeatureTable().fit(sample.frame))
+        return Choice(sample.features())
     chosen_parameters = dict(best.choice.parameters)
     if name not in parameters:
         chosen_parameters[name] = _in_units_of(model, best, variance)
@@ -155,13 +163,9 @@ def _in_units_of(model: str, best: _Candidate, variance: float) -> float:
 
 
 def _of_features(sample: Sample, estimator: Any, is_open: bool) -> _Candidate | None:
-    """The Gaussian kernel of some width, or the one that is given; None if the fit will reject it or the rows."""
-    table = FeatureTable().fit(sample.frame)
-    features = table.transform(sample.frame)
-    if not isinstance(features, np.ndarray):
-        # A column of texts, hardly any of which occurs twice.
-        return None
-    rows = sample.drawn(features)
+    """The Gaussian kernel of some width, or the one that is given; None if the fit will reject it."""
+    table = sample.features()
+    rows = sample.drawn(table.transform(sample.frame))
     choices: list[dict[str, Any]] = [{"gamma": rate / rows.rows.shape[1]} for rate in _RATES] if is_open else [{}]
     candidates = []
     for choice in choices:
@@ -177,7 +181,7 @@ def _of_features(sample: Sample, estimator: Any, is_open: bool) -> _Candidate | 
 
 def _of_ranks(sample: Sample) -> _Candidate:
     """The kernel of all subsets of the columns."""
-    table = RankTable().fit(sample.frame)
+    table = RankTable().fit(sample.frame, schema=sample.schema)
     rows = sample.drawn(table.transform(sample.frame))
     trial, count = AnovaSearch(rows, table.ordered_).best()
     choice = Choice(table, {"kernel": trial.kernel}, _words(rows, count))

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from mercer._errors import MercerError
+from mercer._registered import model_class
 from mercer.cli.command import FLAGS
 from mercer.cli.job import Job
 from mercer.cli.learners import usage
 from mercer.cli.options import FitOptions
+from mercer.data.date_columns import expand_dates, find_dates
 from mercer.reports.score_words import score_name, score_text
 from mercer.reports.scores import Scores
 
 _METRICS = {"classification": "accuracy", "regression": "r2"}
 # Decimals of a score; those that differ in later ones alone are called equal.
 _DECIMALS = 4
-# Kernels that see about what the linear model sees of such columns.
+# Kernels with the features that the linear model has of such columns; of trees, the counts of labels are among them.
 _SIMPLE = {
-    "text": "BagOfWords().normalized()",
+    "text": r'BagOfWords(pattern="\\b\\w+\\b")',
     "tree": "PartialTree(0.4, 0.4).normalized()",
-    "graph": "VertexHistogram().normalized()",
+    "graph": "VertexHistogram()",
 }
 # Settings that belong to the kernel or to the learner which the proposal replaces.
 _OF_THE_OLD = ("C", "alpha", "gamma", "degree", "coef0", "nu", "epsilon", "tol", "noise")
@@ -49,12 +53,23 @@ _PLAIN = (
 )
 
 
-def advice(scores: Mapping[str, Scores], options: FitOptions, job: Job) -> dict[str, str] | None:
+def advice(
+    scores: Mapping[str, Scores], options: FitOptions, job: Job, trial: Callable[[FitOptions], Scores]
+) -> dict[str, str] | None:
     """Return advice if a simpler model scores higher on the held-out rows: ``text``, and the ``command`` to try.
 
     None if there is no score, or if the fitted model, the first among the scores, is at least as good as the others and
-    better than the last one, the constant model. The command, a fit with a simpler kernel, is empty where the linear
-    model is no better than the constant.
+    better than the last one, the constant model. The command fits the linear model, or the kernel that comes nearest to
+    it. It is tried first, and is empty where it does not score higher than the fitted model.
+
+    Parameters
+    ----------
+    scores : dict of str to scores
+        On the held-out rows.
+    options : FitOptions
+    job : Job
+    trial : callable
+        Returns the scores of a fit with other options on the same rows.
     """
     if not scores:
         return None
@@ -74,8 +89,20 @@ def advice(scores: Mapping[str, Scores], options: FitOptions, job: Job) -> dict[
         return None
     if rival == constant and len(others) > 1:
         return {"text": verdict + _NO_SIGNAL, "command": ""}
-    command = _next(options, job)
-    return {"text": verdict, "command": ""} if command is None else {"text": f"{verdict} Try:", "command": command}
+    variant = _simpler(rival, options, job)
+    if variant is None:
+        return {"text": verdict, "command": ""}
+    try:
+        found = trial(variant)[metric]
+    except MercerError:
+        # Such a fit may need more memory, or the table may hold what the encoding of other learners cannot read.
+        return {"text": verdict, "command": ""}
+    if round(found, _DECIMALS) <= own:
+        return {"text": verdict, "command": ""}
+    return {
+        "text": f"{verdict} Try ({score_name(metric)} {score_text(metric, found)}):",
+        "command": command_line(variant),
+    }
 
 
 def advice_beside_constant(scores: Mapping[str, Scores], options: FitOptions) -> dict[str, str] | None:
@@ -117,51 +144,56 @@ def _in_rows(metric: str, difference: float, held_out: int) -> str:
     return f", {count} of {held_out} row{'s' if held_out != 1 else ''}"
 
 
-def _next(options: FitOptions, job: Job) -> str | None:
-    """The command with a simpler kernel; with the learner of the linear model where the kernel is simple already."""
-    roles = sorted(set(job.schema.roles.values()))
-    if usage(job.model, job.target.task).raw:
-        encoded = _for_encoded(options, job)
-        if encoded is None:
-            return None
-        options, roles = encoded, list(encoded.roles.values())
-    if len(roles) > 1 or (roles and roles[0] not in _SIMPLE):
+def _simpler(rival: str, options: FitOptions, job: Job) -> FitOptions | None:
+    """The options of a fit of the linear model of that name; None if there is no such fit."""
+    task, raw = job.target.task, usage(job.model, job.target.task).raw
+    model, penalty = ("logistic", "C") if task == "classification" else ("ridge", "alpha")
+    names = [item.partition("=")[0].strip() for item in options.settings]
+    if "kinds" in names:
+        # A parameter of the learners alone that encode the columns themselves.
         return None
-    simple = _SIMPLE[roles[0]] if roles else "linear"
-    settings = [item for item in options.settings if item.partition("=")[0].strip() not in _OF_THE_OLD]
-    variant = replace(options, kernel=simple, settings=settings)
-    if options.kernel == simple or options.kernel == "Linear()":
-        model = "logistic" if job.target.task == "classification" else "ridge"
-        if job.model == model:
-            return None
-        variant = replace(variant, model=model)
-    elif options.model is not None and not _is_advised(options.model, job.target.task):
-        variant = replace(variant, model=None)
-    return command_line(variant)
-
-
-def _for_encoded(options: FitOptions, job: Job) -> FitOptions | None:
-    """The options for learners of encoded tables, which have no dates, no gaps among numbers, and text alone or not.
-
-    None if no column would be left.
-    """
+    kept = model_class(model, task)().get_params(deep=False).keys() - set(_OF_THE_OLD)
+    settings = [item for name, item in zip(names, options.settings, strict=True) if name in kept]
     kinds = job.schema.kinds
-    texts = [name for name, kind in kinds.items() if kind == "text"]
-    is_bare = bool(kinds) and set(kinds.values()) <= {"date", "text"}
-    if is_bare and len(texts) != 1:
+    texts = {name: "text" for name, kind in kinds.items() if kind == "text"} if raw else {}
+    roles = {**options.roles, **texts}
+    kernel = _linear_kernel(rival, {**job.schema.roles, **roles}, job)
+    if kernel is None:
         return None
     numbers = [name for name, kind in kinds.items() if kind in ("number", "boolean")]
-    gaps = bool(numbers) and bool(job.columns[numbers].isna().to_numpy().any())
-    compared = texts if is_bare else []
-    unread = [name for name, kind in kinds.items() if kind in ("date", "text") and name not in compared]
-    drop = [*options.drop, *(name for name in unread if name not in options.drop)]
-    roles = dict.fromkeys(compared, "text")
-    return replace(options, impute="median" if gaps else None, drop=drop, roles=roles, model=None)
+    gaps = raw and bool(numbers) and bool(job.columns[numbers].isna().to_numpy().any())
+    return replace(
+        options,
+        model=model,
+        kernel=kernel,
+        kernels=[],
+        # As of the linear model.
+        settings=[*settings, f"{penalty}=1"],
+        roles=roles,
+        impute="median" if gaps else options.impute,
+        tune=None,
+        folds=FitOptions.folds,
+        log=None,
+    )
 
 
-def _is_advised(model: str, task: str) -> bool:
-    use = usage(model, task)
-    return use.advised and not use.raw
+def _linear_kernel(rival: str, roles: Mapping[str, str], job: Job) -> str | None:
+    """The kernel whose features the linear model has; None if there is none."""
+    simple = {**_SIMPLE, **({"text": "Spectrum(1)"} if rival.endswith("letters") else {})}
+    if not set(roles.values()) <= simple.keys():
+        return None
+    kinds = {name: kind for name, kind in job.schema.kinds.items() if name not in roles}
+    if not roles:
+        return "linear"
+    if not kinds and len(roles) == 1:
+        return simple[next(iter(roles.values()))]
+    dates = [name for name, kind in kinds.items() if kind == "date"]
+    plain = [name for name in kinds if name not in dates]
+    if dates:
+        # Each is read as several columns.
+        plain += list(expand_dates(job.columns[dates], find_dates(job.columns[dates]), ""))
+    parts = [f"{simple[role]}.on([{json.dumps(name, ensure_ascii=False)}])" for name, role in roles.items()]
+    return " + ".join([*([f"Linear().on({json.dumps(plain, ensure_ascii=False)})"] if plain else []), *parts])
 
 
 def tuning(options: FitOptions, job: Job) -> str:

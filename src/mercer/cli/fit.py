@@ -97,7 +97,10 @@ def fit(options: FitOptions) -> None:
         report["rows"]["fitted"] = len(rows)
         report.update(outcome(model, _words(job, choice)), search=search)
         report.update(
-            scores=results, advice=advice(results, options, job), tune=tuning(options, job), peak_bytes=account.peak
+            scores=results,
+            advice=advice(results, options, job, _trial),
+            tune=tuning(options, job),
+            peak_bytes=account.peak,
         )
         report["seconds"] = {"fit": seconds, "all": time.perf_counter() - start_time}
         report["process_peak_bytes"] = process_peak()
@@ -153,6 +156,20 @@ def _before(
         predicted = model.predict(job.rows(job.test))
     name = f"{type(model.estimator_).__name__} without a search"
     return {name: scores(job.target.task, job.target.values[job.test], predicted)}
+
+
+def _trial(options: FitOptions) -> dict[str, float]:
+    """The scores of another fit on the rows that it holds out, which are the same for the same target and seed."""
+    parameters = _parameters(options)
+    table, numbers = _read(options)
+    job = _prepare(table, options, parameters, numbers)
+    model, size = table_model(job, options, parameters), choose_size(options, job)
+    with warnings.catch_warnings():
+        # They are about a fit that has not been asked for.
+        warnings.simplefilter("ignore")
+        _train(model, job, job.sample(job.train, size.most, options.seed), options)
+        predicted = model.predict(job.rows(job.test))
+    return scores(job.target.task, job.target.values[job.test], predicted)
 
 
 def _words_of_search(model: TableModel, search: Mapping[str, Any]) -> str:
@@ -283,7 +300,7 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numb
         target,
         schema,
         by_default,
-        *hold_out(target, options.test_size, options.seed),
+        *hold_out(target, options.held_out, options.seed),
         model,
         why,
         tuple(kernels),

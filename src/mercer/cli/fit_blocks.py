@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,18 +17,27 @@ from mercer import persistence
 from mercer._errors import DataError
 from mercer._optional import optional
 from mercer.cli.checks import default_output
-from mercer.cli.choose_blocks import Choice, FoundTable, Sample, choose
+from mercer.cli.choose_blocks import Choice, Sample, choose
 from mercer.cli.compare import advice_beside_constant
+from mercer.cli.hold_out import Draw, warn_of_single
 from mercer.cli.job import Job
 from mercer.cli.large import SplitRows, calibrate, compared
 from mercer.cli.learners import learner, requested_task
 from mercer.cli.options import FitOptions, parse_settings
+from mercer.cli.reading import Reading
 from mercer.cli.report import outcome, plan, process_peak
 from mercer.cli.show import Printer
 from mercer.costs.estimate import Estimate, estimate
 from mercer.data.blocks.blocks import Blocks
+from mercer.data.blocks.moments import Labels
+from mercer.data.blocks.reservoir import Reservoir
+from mercer.data.notation import Notation, parse_numbers
 from mercer.data.rank_table import RankTable
+from mercer.data.raw_table import RawTable
+from mercer.data.schema import Schema, categories_of
+from mercer.data.seeds import generator
 from mercer.data.target import Target, read_target
+from mercer.data.text_columns import are_too_many
 from mercer.data.unknown import one_note_a_column
 from mercer.data.words import closest_names, counted, listing
 from mercer.engine.memory import describe, track
@@ -41,8 +49,6 @@ from mercer.kernels.parse import parse_kernel
 
 # Rows that determine kinds of columns, the task, the encoding, the kernel and the penalty.
 _SAMPLE = 40_000
-# One of so many rows is held out, by its number.
-_HELD_OUT = 10
 _MODELS = {"classification": "logistic", "regression": "ridge"}
 
 
@@ -62,9 +68,16 @@ class Large:
 
     def training(self) -> Blocks:
         """The encoded rows that are not held out, the numbers of their targets standardised."""
+        return self._encoded(self.rows)
+
+    def whole(self) -> Blocks:
+        """All rows, encoded."""
+        return self._encoded(replace(self.rows, draw=None))
+
+    def _encoded(self, rows: SplitRows) -> Blocks:
         numbers = self.target.task == "regression"
-        rows = self.rows.training(self.sample.mean, self.sample.scale) if numbers else self.rows.training()
-        return rows.encoded(self.choice.table)
+        blocks = rows.training(self.sample.mean, self.sample.scale) if numbers else rows.training()
+        return blocks.encoded(self.choice.table)
 
 
 def fit(options: FitOptions) -> None:
@@ -76,8 +89,10 @@ def fit(options: FitOptions) -> None:
         with printer.progress("read"):
             large = _read(options)
         training = large.training()
-        report = _plan(large, training.d, options)
+        report = _plan(large, training, options)
         printer.planned(report)
+        for words in large.rows.reading.words():
+            printer.say(words, "dim")
         parameters = {**_parameters(options), **large.choice.parameters}
         estimator = learner(large.model, large.target.task, parameters, options.seed)
         expected = _estimated(estimator, training)
@@ -88,19 +103,19 @@ def fit(options: FitOptions) -> None:
         printer.say(f"Fitting on {expected.n:,} rows: {expected.way}, {describe(expected.nbytes)}{more} ...", "dim")
         model = TableModel(estimator, target=large.target.name)
         with printer.progress("fit"), track() as account:
-            begin = time.perf_counter()
-            fitted = estimator.fit(training)
-            seconds = time.perf_counter() - begin
-            model.take(large.choice.table, fitted, large.sample.mean, large.sample.scale)
+            seconds = _fitted(model, large, training)
+            first = model.estimator_
             results = compared(model, large.rows.parts(True), large.target, options.data)
             if options.calibrate:
                 report["calibration"] = _calibrated(model, large, options)
-        n = report["rows"]["all"]
-        report["rows"] = {"all": n, "fitted": expected.n, "held_out": n - expected.n}
+            elif report["refitted"]:
+                training = large.whole()
+                _fitted(model, large, training)
+        report["rows"]["fitted"] = training.n
         report.update(
             outcome(model, _words_of(large.choice)),
-            landmarks=_landmarks(fitted),
-            distance=_distance(fitted, training, large, options),
+            landmarks=_landmarks(first),
+            distance=_distance(model.estimator_, training, large, options),
             search=None,
             scores=results,
             advice=advice_beside_constant(results, options),
@@ -111,13 +126,26 @@ def fit(options: FitOptions) -> None:
         model.report_ = report
         persistence.save(model, out)
     printer.fitted({**report, "file": str(out), "file_bytes": out.stat().st_size})
-    if _is_open(fitted):
-        printer.say(str(fitted.landmark_path_))
-    certificate, m = fitted.certificate_, _count(fitted)
+    if _is_open(first):
+        printer.say(str(first.landmark_path_))
+    certificate, m = model.estimator_.certificate_, _count(model.estimator_)
     printer.say(
-        f"{expected.n:,} rows, {m:,} landmarks, {certificate.iterations} passes, {seconds:.1f} s, gap "
+        f"{training.n:,} rows, {m:,} landmarks, {certificate.iterations} passes, {seconds:.1f} s, gap "
         f"{certificate.relative_gap:.1e} of the objective."
     )
+
+
+def _fitted(model: TableModel, large: Large, rows: Blocks) -> float:
+    """Fit the model to encoded rows, and return the seconds that it took; a second fit is to all rows."""
+    begin, estimator = time.perf_counter(), clone(model.estimator)
+    before = vars(model).get("estimator_")
+    if before is not None and _is_open(before):
+        estimator.set_params(n_landmarks=_count(before))
+    if before is not None and getattr(before, "checkpoint", None) is not None:
+        # The file of the first fit is that of other rows.
+        estimator.set_params(checkpoint=f"{before.checkpoint}.all")
+    model.take(large.choice.table, estimator.fit(rows), large.sample.mean, large.sample.scale)
+    return time.perf_counter() - begin
 
 
 def _calibrated(model: TableModel, large: Large, options: FitOptions) -> str:
@@ -167,56 +195,103 @@ def _distance(fitted: Any, training: Blocks, large: Large, options: FitOptions) 
 
 
 def _read(options: FitOptions) -> Large:
-    """Read a sample of the other rows, for the kinds of the columns, the task, and what is left open."""
+    """Read a sample of the rows that are not held out, for the kinds of the columns, and what is left open."""
     names = Blocks(options.data, encoding=options.encoding).columns
     if names is None:
         raise DataError(
             f"{options.data} has no named columns, and --approximation reads tables: CSV, TSV, Parquet or Arrow files."
         )
-    target = options.target or names[-1]
-    for name in (target, *options.drop):
-        if name not in names:
-            near = closest_names(name, list(names), 1)
+    name = options.target or names[-1]
+    for each in (name, *options.drop):
+        if each not in names:
+            near = closest_names(each, list(names), 1)
             offer = f"did you mean {near[0]!r}? " if near else ""
-            raise DataError(f"{options.data} has no column {name!r}; {offer}it has {', '.join(names[:20])}.")
-    columns = [name for name in names if name != target and name not in options.drop]
-    rows = SplitRows(
-        Blocks(options.data, target, columns=columns, encoding=options.encoding).frames(),
-        _HELD_OUT if options.test_size else 0,
-    )
+            raise DataError(f"{options.data} has no column {each!r}; {offer}it has {', '.join(names[:20])}.")
+    columns = [each for each in names if each != name and each not in options.drop]
+    target, notation = _task(options, name, columns)
+    draw = Draw(options.held_out, target.task == "classification", options.seed) if options.held_out else None
+    blocks = Blocks(options.data, name, columns=columns, encoding=options.encoding)
+    rows = SplitRows(blocks.frames(), name, Reading(notation), draw)
     drawn = rows.training().frames().sample(_SAMPLE, random_state=options.seed)
+    if options.parse_numbers:
+        frame, numbers = parse_numbers(drawn.X, options.data)
+        drawn, rows = drawn._replace(X=frame), replace(rows, reading=Reading({**notation, **numbers}))
+    learned = replace(read_target(drawn.y, name, target.task), why=target.why)
+    sample = Sample(drawn.X, learned, _schema(drawn.X, options), options.seed)
+    model = options.model or _MODELS[learned.task]
+    return Large(rows, sample, choose(sample, model, _parameters(options)), model)
+
+
+def _task(options: FitOptions, name: str, columns: list[str]) -> tuple[Target, dict[str, Notation]]:
+    """The target of a sample of all rows, and its notation if that is not the usual one; one pass over the targets."""
+    reservoir, labels = Reservoir(_SAMPLE, generator(options.seed)), Labels()
+    for block in Blocks(options.data, name, columns=columns[:1], encoding=options.encoding).frames():
+        assert block.y is not None
+        reservoir.add(block)
+        labels.add(block.y, np.ones(block.rows))
+    assert reservoir.sample is not None and reservoir.sample.y is not None
+    values, notation = reservoir.sample.y, dict[str, Notation]()
+    if options.parse_numbers:
+        frame = optional("pandas", "reading tables").DataFrame({name: values})
+        frame, notation = parse_numbers(frame, options.data)
+        values = frame[name].to_numpy()
     task, asked = requested_task(options)
-    sample = Sample(drawn.X, read_target(drawn.y, target, task, asked=asked), options.seed)
-    model = options.model or _MODELS[sample.target.task]
-    choice = choose(sample, model, _parameters(options))
-    _require_no_text(choice.table, options)
-    return Large(rows, sample, choice, model)
+    target = read_target(values, name, task, asked=asked)
+    classes, counts = labels.result(reservoir.sample.y.dtype)
+    if target.task == "classification" and options.held_out and classes is not None and counts is not None:
+        single = classes[counts == 1]
+        if len(single):
+            warn_of_single(name, single)
+    return target, notation
 
 
-def _require_no_text(table: FoundTable, options: FitOptions) -> None:
-    """Raise ``DataError`` if a column holds text other than categories."""
-    texts = [table.names_[place] for place in getattr(table, "texts_", ())]
-    if texts:
-        drop = " ".join(f"--drop {shlex.quote(name)}" for name in texts[:4])
+def _schema(frame: Any, options: FitOptions) -> Schema:
+    """The columns of a sample; text is left out unless its values are few enough for categories.
+
+    Raises
+    ------
+    DataError
+        If no column is left.
+    """
+    table = RawTable()
+    schema = table.check(frame, source=options.data, locate=lambda row: f"row {row + 1} of a sample")
+    values = {name: len(categories_of(frame[name])) for name in schema.of_kind("text")}
+    texts = {
+        name: f"text, {count} different values in {len(frame)} rows"
+        for name, count in values.items()
+        if are_too_many(count, len(frame))
+    }
+    if len(texts) == len(schema.kinds):
         raise DataError(
-            f"{options.data}: {listing(texts, 4)} {'holds' if len(texts) == 1 else 'hold'} text, which "
-            f"--approximation {options.approximation} does not read. Leave text out with {drop}, or fit fewer rows "
-            "without --approximation and --kernel: --model auto compares texts, too."
+            f"{options.data}: {listing(list(texts), 4)} {'holds' if len(texts) == 1 else 'hold'} text, which "
+            f"--approximation {options.approximation} does not compare, and there is no other column to learn from. "
+            "Fit without --approximation and --kernel: --model auto compares texts."
         )
+    sentences = [name for name in values if name not in texts]
+    if sentences:
+        schema = RawTable(dict.fromkeys(sentences, "category")).check(frame, source=options.data)
+    kept = schema.only([name for name in schema.kinds if name not in texts], "")
+    return replace(kept, left_out={**kept.left_out, **texts, **dict.fromkeys(options.drop, "--drop")})
 
 
-def _plan(large: Large, features: int, options: FitOptions) -> dict[str, Any]:
+def _plan(large: Large, training: Blocks, options: FitOptions) -> dict[str, Any]:
     """The report before the fit; gaps are not counted in all files."""
     table, count = large.choice.table, len(large.target.values)
     why = "" if options.model else f"the default for a {large.target.task} with --approximation"
     sample = np.arange(count)
     columns = optional("pandas", "reading tables").DataFrame({name: [] for name in table.names_})
     report = plan(Job(columns, large.target, table.schema_, None, sample, sample[:0], large.model, why), options)
-    n, step = large.rows.frames.n, large.rows.step
-    held_out = n // step if step else 0
+    n = large.rows.frames.n
+    held_out = n - training.n
     report["data"] = options.data if Path(options.data).is_dir() else Path(options.data).name
-    report["rows"] = {"all": n, "fitted": n - held_out, "held_out": held_out}
-    report.update(refitted=False, encoded_columns=features, missing={}, every=step)
+    report["rows"] = {"all": n, "fitted": training.n, "held_out": held_out}
+    report.update(
+        refitted=options.refit and held_out > 0 and not options.calibrate,
+        encoded_columns=training.d,
+        missing={},
+        approximation=options.approximation,
+        reading=large.rows.reading.plain(),
+    )
     report["normalize"] = "ranks" if isinstance(table, RankTable) else "model"
     return report
 

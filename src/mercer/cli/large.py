@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import DataError
+from mercer.cli.hold_out import Draw
+from mercer.cli.reading import Reading
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.schema import Locate
-from mercer.data.table import row_place
+from mercer.data.table import row_place, shifted
 from mercer.data.target import Target, known_target
 from mercer.estimators.table import TableModel
 from mercer.reports.scores import probability_scores, scores
@@ -23,25 +25,35 @@ Part = tuple[Any, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class SplitRows:
-    """Rows in blocks of data frames, of which one of every ``step`` is held out by its number; none for 0."""
+    """Rows in blocks of data frames, of which some are held out.
+
+    Parameters
+    ----------
+    frames : Blocks
+        Of data frames, with targets.
+    target : str
+        Name of the target.
+    reading : Reading
+        Columns that are not taken as they are.
+    draw : Draw or None
+        Which rows are held out; none for None.
+    """
 
     frames: Blocks
-    step: int
-
-    def held_out(self, first: int, count: int) -> np.ndarray:
-        """Which of the rows from a number on are held out."""
-        numbers = first + np.arange(count)
-        return np.asarray(numbers % self.step == self.step - 1 if self.step else np.zeros(count, dtype=bool))
+    target: str
+    reading: Reading
+    draw: Draw | None
 
     def parts(self, held_out: bool) -> Iterator[Part]:
         """The rows held out, or the others, block by block."""
-        first = 0
-        for X, y, _ in self.frames:
-            assert y is not None
-            mask = self.held_out(first, len(X)) == held_out
+        masks, first = None if self.draw is None else self.draw.masks(), 0
+        for X, raw, _ in self.frames:
+            X, y = self._read(X, raw, first)
             first += len(X)
-            if mask.any():
-                yield X[mask], y[mask]
+            mask = np.zeros(len(X), dtype=bool) if masks is None else masks.next(y)
+            chosen = mask == held_out
+            if chosen.any():
+                yield X[chosen], y[chosen]
 
     def training(self, mean: float | None = None, scale: float = 1.0) -> Blocks:
         """The rows that are not held out; targets as they are, or ``(y - mean) / scale``."""
@@ -51,6 +63,12 @@ class SplitRows:
                 yield X, y if mean is None else (np.asarray(y, dtype=np.float64) - mean) / scale
 
         return Blocks.from_function(training_rows, rows_per_block=self.frames.rows_per_block)
+
+    def _read(self, X: Any, y: Any, first: int) -> Part:
+        if not self.reading.numbers:
+            return X, y
+        whole = self.reading.frame(X.assign(**{self.target: y}), str(self.frames), shifted(row_place, first))
+        return whole.drop(columns=self.target), whole[self.target].to_numpy()
 
 
 def compared(model: TableModel, parts: Iterable[Part], target: Target, source: str) -> dict[str, dict[str, float]]:
@@ -110,9 +128,10 @@ class Predicted:
     def of(cls, model: TableModel, parts: Iterable[Part], source: str, locate: Locate = row_place) -> Predicted | None:
         """Predict block by block; None without rows."""
         classes = getattr(model, "classes_", None)
-        truth, predicted, shares = [], [], []
+        truth, predicted, shares, first = [], [], [], 0
         for frame, y in parts:
-            rows = model.encoder_.transform(frame, source=source, locate=locate)
+            rows = model.encoder_.transform(frame, source=source, locate=shifted(locate, first))
+            first += len(y)
             truth.append(y)
             predicted.append(model.predict_encoded(rows))
             if classes is not None and hasattr(model, "predict_proba"):

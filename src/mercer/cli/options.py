@@ -33,7 +33,7 @@ class FitOptions:
     axes: str | None = None
     encoding: str | None = None
     sheet: str | None = None
-    test_size: float = 0.2
+    test_size: float | None = None
     refit: bool = True
     rows: int | None = None
     seed: int = 0
@@ -53,6 +53,13 @@ class FitOptions:
     checkpoint: Path | None = None
     dry_run: bool = False
     report: Path | None = None
+
+    @property
+    def held_out(self) -> float:
+        """The share of the rows held out for the score: by default a fifth, and a tenth of rows in blocks."""
+        if self.test_size is None:
+            return 0.2 if self.approximation is None else 0.1
+        return self.test_size
 
 
 EXACT = "exact"

@@ -19,7 +19,7 @@ from typing import Any
 
 import typer
 
-from mercer._errors import MercerError
+from mercer._errors import DataError, MercerError
 from mercer.data.words import printable
 
 OK, OUR_FAULT, USER_FAULT, INTERRUPTED = 0, 1, 2, 130
@@ -93,12 +93,13 @@ def ending(command: Callable[[], Any], json: bool = False) -> int:
 
     ``MERCER_DEBUG=1`` in the environment shows the traceback of any error.
     """
-    # Closed by the caller, as in `mercer fit ... >&-`: what is printed is not wanted.
+    # Closed by the caller, as in `mercer fit ... >&-`: what is printed beside the files that are written is not wanted.
     sys.stdout, sys.stderr = (stream or _Nowhere() for stream in (sys.stdout, sys.stderr))
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks a letter of a column's name shows a question mark instead.
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+            # A terminal that lacks a letter shows a question mark instead. Files and other programs get UTF-8, in which
+            # labels are what they were.
+            stream.reconfigure(errors="replace", **({} if stream.isatty() else {"encoding": "utf-8"}))
     say = functools.partial(_say, json)
     with _Interrupt() as interrupt:
         try:
@@ -127,6 +128,18 @@ class _Nowhere(io.StringIO):
 
     def write(self, text: str) -> int:
         return len(text)
+
+
+def require_output() -> None:
+    """Raise an error if standard output is closed; for commands whose only result is printed.
+
+    Raises
+    ------
+    DataError
+        If it is closed.
+    """
+    if isinstance(sys.stdout, _Nowhere):
+        raise DataError("standard output is closed, so that the result would be lost; leave it open, or redirect it.")
 
 
 class _Interrupt:

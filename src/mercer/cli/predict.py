@@ -21,12 +21,15 @@ from mercer.cli.reading import Reading
 from mercer.cli.show import Printer
 from mercer.cli.standard_input import NAME, as_file
 from mercer.cli.use import columns_of, load_model, words_of_work, written_rows
-from mercer.data.table import row_place
+from mercer.data.blocks.written import is_written, written_columns
+from mercer.data.table import Table
 from mercer.data.unknown import one_note_a_column
 from mercer.data.words import counted, printable
 from mercer.engine.settings import config
 from mercer.estimators.table import TableModel
 
+# Whole numbers as Python writes them, all of which int64 holds.
+_WHOLE = r"0|-?[1-9]\d{0,17}"
 # The column that says from which of several files a row is.
 _FILE = "file"
 
@@ -89,17 +92,24 @@ class _Part:
         with printer.progress("predict"):
             predicted: np.ndarray = model.predict(columns, source=source, locate=table.locate)
             more, words = answers(columns, model, options, source, table.locate)
-        return written.columns[kept] if kept else None, {model.target: predicted} | more, words
+        return self._as_written(written, kept) if kept else None, {model.target: predicted} | more, words
 
     def in_blocks(self, model: TableModel) -> Iterator[Any]:
         """The same, block by block."""
         options = self.options
-        for X, whole in use_blocks.blocks_of(options, model):
-            kept = kept_columns(options.keep, list(whole.columns), options.data)
-            predicted = model.predict(X, source=options.data)
-            more, _ = answers(X, model, options, options.data, row_place)
+        for X, kept, locate in use_blocks.blocks_of(options, model):
+            predicted = model.predict(X, source=options.data, locate=locate)
+            more, _ = answers(X, model, options, options.data, locate)
             files = np.full(len(predicted), self.name, dtype=object) if self.is_one_of_several else None
-            yield _frame(files, whole[kept] if kept else None, {model.target: predicted} | more)
+            yield _frame(files, kept, {model.target: predicted} | more)
+
+    def _as_written(self, table: Table, names: list[str]) -> Any:
+        """Columns of a table with the text of each entry in its file: as numbers where these are written so."""
+        path, columns = Path(self.options.data), table.columns[names]
+        if not path.is_file() or not is_written(path):
+            return columns
+        (written,) = written_columns(path, names, encoding=self.options.encoding)
+        return written.assign(**{name: as_written(columns[name], written[name]) for name in names})
 
 
 def _whole(parts: list[_Part], model: TableModel, printer: Printer) -> tuple[Any, str]:
@@ -112,24 +122,67 @@ def _whole(parts: list[_Part], model: TableModel, printer: Printer) -> tuple[Any
     answers_by_name = {name: np.concatenate([its[name] for its in predicted]) for name in predicted[0]}
     names = np.array([part.name for part in parts], dtype=object)
     files = names.repeat([len(its[model.target]) for its in predicted]) if len(parts) > 1 else None
-    return _frame(files, None if kept[0] is None else _rows_of_all(kept), answers_by_name), words
+    out = parts[0].options.out
+    typed = out is not None and out.suffix.lower() == ".parquet"
+    return _frame(files, None if kept[0] is None else _rows_of_all(kept, typed), answers_by_name), words
 
 
-def _rows_of_all(frames: list[Any]) -> Any:
-    """Return the rows of all data frames; integers stay integers where another file lacks the column or has gaps."""
+def _rows_of_all(frames: list[Any], typed: bool) -> Any:
+    """Return the rows of all data frames; a column whose types differ keeps its entries as they are.
+
+    With ``typed`` it gets one type: text if it is text in one of them, and integers stay integers where another file
+    lacks the column or has gaps.
+    """
     kinds = {
         name: {frame[name].dtype.kind if name in frame else "" for frame in frames}
         for name in dict.fromkeys(name for frame in frames for name in frame)
     }
-    # Without these types, missing entries would turn integers into floats, which lose digits beyond 2**53.
-    nullable = {
-        name
-        for name, its in kinds.items()
-        if len(its) > 1 and (its == {"b", ""} or (its & {"i", "u"} and its <= {"i", "u", "f", ""}))
-    }
+    several = {name: its for name, its in kinds.items() if len(its) > 1}
+    if not typed:
+        changes: dict[str, Callable[[Any], Any]] = dict.fromkeys(several, lambda column: column.astype(object))
+    else:
+        # Without these types, missing entries would turn integers into floats, which lose digits beyond 2**53.
+        changes = {
+            name: lambda column: column.convert_dtypes()
+            for name, its in several.items()
+            if its == {"b", ""} or (its & {"i", "u"} and its <= {"i", "u", "f", ""})
+        } | {name: _as_text for name, its in several.items() if "O" in its}
     return optional("pandas", "writing predictions").concat(
-        [frame.assign(**{name: frame[name].convert_dtypes() for name in nullable & set(frame)}) for frame in frames]
+        [frame.assign(**{name: changes[name](frame[name]) for name in changes.keys() & set(frame)}) for frame in frames]
     )
+
+
+def as_written(column: Any, texts: Any) -> Any:
+    """Return a column of a file with the types that were read, if they are written as it is, and else its text.
+
+    Parameters
+    ----------
+    column : pandas.Series
+        As it was read.
+    texts : pandas.Series
+        The fields as they are written, or of files with types the column itself.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> as_written(pd.Series([1.0, None]), pd.Series(["1", ""])).tolist()
+    [1, <NA>]
+    >>> as_written(pd.Series([1.1, None]), pd.Series(["1.10", "NA"])).tolist()
+    ['1.10', 'NA']
+    """
+    if texts.dtype.kind != "O":
+        return texts
+    if column.dtype.kind != "O" and (_as_text(column).fillna("") == texts).all():
+        return column
+    gaps = texts == ""
+    if texts.str.fullmatch(_WHOLE)[~gaps].all() and not gaps.all():
+        return texts.where(~gaps, None).astype("string").astype("Int64")
+    return texts.astype(object).where(~gaps, None)
+
+
+def _as_text(column: Any) -> Any:
+    """The entries as Python writes them, None for gaps."""
+    return column.astype(object).map(str, na_action="ignore")
 
 
 def _frame(files: np.ndarray | None, kept: Any, answers_by_name: dict[str, np.ndarray]) -> Any:

@@ -156,7 +156,7 @@ class Printer:
         facts = [
             ("data", f"{report['data']}: {counted(rows['all'], 'row')}, {report['columns']}"),
             ("target", f"{report['target']}: {report['task']}, because {report['why']}"),
-            *[("left out", f"{name} ({why}{_hint(name, why)})") for name, why in report["left_out"].items()],
+            *[("left out", f"{name} ({why}{_hint(name, why, report)})") for name, why in report["left_out"].items()],
             *[("missing", _gaps(name, n, report)) for name, n in _first(report["missing"])],
             ("encoding", _encoding(report)),
         ]
@@ -263,7 +263,9 @@ def _text(text: str, style: str = "") -> Text:
     return Text(printable(text), style=style)
 
 
-def _hint(name: str, why: str) -> str:
+def _hint(name: str, why: str, report: Mapping[str, Any]) -> str:
+    if report.get("approximation"):
+        return "; to compare it, fit without --approximation" if why.startswith(("text,", "trees,")) else ""
     if why.startswith("trees,"):
         return f"; to compare it as a tree: --tree {shlex.quote(name)}"
     return f"; to compare it letter by letter: --text {shlex.quote(name)}" if why.startswith("text,") else ""
@@ -297,7 +299,10 @@ def _texts(scores: Mapping[str, float]) -> list[str]:
 
 def _next(report: Mapping[str, Any]) -> str:
     """The command that comes next."""
-    by_itself, classes = report["normalize"] == "model" and not report.get("every"), report["task"] == "classification"
+    by_itself, classes = (
+        report["normalize"] == "model" and not report.get("approximation"),
+        report["task"] == "classification",
+    )
     more = " --probabilities" if report["normalize"] == "model" and classes else ""
     if report.get("calibration") or (by_itself and not classes):
         # What was calibrated: intervals of numbers, or sets of classes.

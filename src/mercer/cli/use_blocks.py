@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 from mercer._errors import ParameterError
+from mercer.cli.answers import kept_columns
 from mercer.cli.checks import is_several
 from mercer.cli.large import Part, Predicted
 from mercer.cli.options import UseOptions
 from mercer.cli.reading import Reading
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.sink import write_blocks
-from mercer.data.table import row_place
+from mercer.data.blocks.written import written_columns
+from mercer.data.schema import Locate
+from mercer.data.table import row_place, shifted
 from mercer.data.text_files import suffix_of
 from mercer.data.unknown import one_note_a_column
 from mercer.estimators.table import TableModel
@@ -56,13 +60,18 @@ def write(options: UseOptions, frames: Iterator[Any]) -> int:
     return write_blocks(options.out, frames)
 
 
-def blocks_of(options: UseOptions, model: TableModel) -> Iterator[tuple[Any, Any]]:
-    """The rows in blocks of data frames: the columns to predict from, and with ``--keep`` all columns."""
-    (names, dtype), reading = _columns(options, model), Reading.of(model.report_)
-    columns = None if options.keep else names
-    for block, _, _ in Blocks(options.data, columns=columns, dtype=dtype, encoding=options.encoding).frames():
-        rows = block if names is None or not options.keep else block[names]
-        yield reading.frame(rows, options.data, row_place), block
+def blocks_of(options: UseOptions, model: TableModel) -> Iterator[tuple[Any, Any, Locate]]:
+    """The rows in blocks of data frames: the columns to predict from, those that are kept or None, and their places."""
+    names, dtype = _columns(options, model)
+    blocks = Blocks(options.data, columns=names, dtype=dtype, encoding=options.encoding).frames()
+    every = Blocks(options.data, encoding=options.encoding).columns or ()
+    kept = kept_columns(options.keep, every, options.data)
+    written = written_columns(options.data, kept, blocks.rows_per_block, options.encoding) if kept else repeat(None)
+    reading, first = Reading.of(model.report_), 0
+    for (block, _, _), columns in zip(blocks, written, strict=False):
+        locate = shifted(row_place, first)
+        yield reading.frame(block, options.data, locate), columns, locate
+        first += len(block)
 
 
 def evaluate(options: UseOptions, model: TableModel) -> tuple[Predicted, str]:
@@ -77,9 +86,11 @@ def evaluate(options: UseOptions, model: TableModel) -> tuple[Predicted, str]:
     blocks = Blocks(options.data, model.target, columns=names, dtype=dtype, encoding=options.encoding)
 
     def parts() -> Iterator[Part]:
+        first = 0
         for X, y, _ in blocks.frames():
             assert y is not None
-            yield reading.frame(X, options.data, row_place), y
+            yield reading.frame(X, options.data, shifted(row_place, first)), y
+            first += len(X)
 
     with one_note_a_column():
         predicted = Predicted.of(model, parts(), options.data)

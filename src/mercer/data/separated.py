@@ -133,6 +133,8 @@ def separated(file: TextFile, separator: str | None = None, *, whole: bool = Tru
     dialect = Dialect(separator, separator != "\t" or _is_quoted(file, None if whole else _HEAD))
     names = _fields(header, dialect)
     _check_header(file, names)
+    # As pandas calls them where it reads the header.
+    names = [name or f"Unnamed: {place}" for place, name in enumerate(names)]
     if any(row.count(separator) > len(names) + _MANY_MORE for row in rows):
         # Python's reader, unlike pandas', raises for fields of more than 128 KiB, which may well be data.
         with suppress(csv.Error):

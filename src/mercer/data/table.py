@@ -41,6 +41,15 @@ def row_place(row: int) -> str:
     return f"row {row + 1}"
 
 
+def shifted(locate: Callable[[int], str], first: int) -> Callable[[int], str]:
+    """Return the places of the rows of a block, whose first row has the number ``first``, from those of all rows.
+
+    >>> shifted(row_place, 100)(0)
+    'row 101'
+    """
+    return lambda row: locate(first + row)
+
+
 @dataclass(frozen=True)
 class Table:
     """The result of a reader.

@@ -11,6 +11,7 @@ import pytest
 from mercer import Blocks
 from mercer._errors import DataError, ParameterError
 from mercer.data.blocks.block import join
+from mercer.data.readers import read_table
 
 
 def put(folder, **texts):
@@ -29,6 +30,18 @@ def test_columns_come_in_the_order_of_the_first_file(tmp_path):
     blocks = Blocks(tmp_path, "y")
     assert blocks.columns == ("x", "z")
     assert join(list(blocks)).X.tolist() == [[1, 3], [1, 3]]
+
+
+def test_digits_after_a_leading_zero_are_text_as_in_whole_files(tmp_path):
+    put(tmp_path, a="zip,x\n007,01.5\n120,2\n", b="zip,x\n7,3\n")
+    frame = join(list(Blocks(tmp_path).frames())).X
+    assert frame["zip"].tolist() == ["007", "120", "7"] and frame["x"].tolist() == [1.5, 2.0, 3.0]
+    assert read_table(tmp_path / "a.csv").columns["zip"].tolist() == ["007", "120"]
+
+
+def test_an_unnamed_column_has_the_name_of_whole_files(tmp_path):
+    put(tmp_path, a=",x\n0,1\n1,2\n")
+    assert Blocks(tmp_path).columns == ("Unnamed: 0", "x") == tuple(read_table(tmp_path / "a.csv").names)
 
 
 def test_files_without_rows_are_skipped(tmp_path):

@@ -61,20 +61,20 @@ class ArrowSource(Source):
 
     @cached_property
     def layout(self) -> Layout:
-        first = self._fragments[0]
+        first = self.fragments[0]
         columns = self.choice.resolve(first.names, first.name)
-        for one in self._fragments:
+        for one in self.fragments:
             self.choice.check_same(one.names, one.name, first.names, first.name)
         others = {}
         for name in (*columns, *self.choice.targets):
-            typical = next((one for one in self._fragments if one.kind(name) != "null"), first)
-            for one in self._fragments:
+            typical = next((one for one in self.fragments if one.kind(name) != "null"), first)
+            for one in self.fragments:
                 _check_same_kind(name, one, typical)
             if name in columns and typical.kind(name) not in (*NUMBERS, "null"):
                 others[name] = f"of {typical.name} holds {typical.describe(name)}"
-        types = {one.type(name) for one in self._fragments for name in columns}
+        types = {one.type(name) for one in self.fragments for name in columns}
         single = all(str(one) in ("float", "halffloat") for one in types)
-        n = sum(one.rows for one in self._fragments)
+        n = sum(one.rows for one in self.fragments)
         dtype = np.dtype(np.float32 if single else np.float64)
         return Layout(len(columns), columns, dtype, False, n, self._target(), others)
 
@@ -83,7 +83,7 @@ class ArrowSource(Source):
         assert layout.names is not None
         weight = self.choice.weight
         needed = list(dict.fromkeys([*layout.names, *self.choice.targets, *([] if weight is None else [weight])]))
-        for one in self._fragments:
+        for one in self.fragments:
             row = 0
             for batch in one.batches(needed, rows):
                 with named_faults(one.name):
@@ -114,7 +114,7 @@ class ArrowSource(Source):
             )
 
     @cached_property
-    def _fragments(self) -> list[Fragment]:
+    def fragments(self) -> list[Fragment]:
         """The fragments that have rows, in the order of the files."""
         fragments = []
         for part in self._parts():
@@ -146,7 +146,7 @@ class ArrowSource(Source):
             return None
         if not self.choice.one_target:
             return FLOAT64
-        kinds = [one.kind(self.choice.targets[0]) for one in self._fragments]
+        kinds = [one.kind(self.choice.targets[0]) for one in self.fragments]
         return np.result_type(*(_TARGETS.get(kind, np.dtype(object)) for kind in kinds))
 
 
