@@ -135,7 +135,7 @@ def test_options_that_make_no_sense(capsys, tmp_path, options, words):
 
 
 def test_output_is_checked_before_the_data_are_read(capsys, monkeypatch):
-    def refuse(source, verbatim, axes, **way):
+    def refuse(*source, **way):
         raise AssertionError("the data were read")
 
     monkeypatch.setattr(fit_module, "read_table", refuse)
@@ -315,7 +315,7 @@ def test_unknown_categories_are_noted(capsys, model_file):
 
 
 def test_our_own_mistakes_end_with_1_and_say_how_to_see_more(capsys, monkeypatch):
-    def fail(source, verbatim, axes, **way):
+    def fail(*source, **way):
         raise RuntimeError("a bolt is loose")
 
     monkeypatch.setattr(fit_module, "read_table", fail)
