@@ -73,7 +73,7 @@ GOOD = [f"{i},{'ab'[i % 2]}" for i in range(20)]
         ([f'"1,{i}00",{i % 2}' for i in range(30)], ["line 2, column 'x'", "another notation such as '1,000'"]),
         (
             [f"{i + 1}.1.2020,{i % 2}" for i in range(9)] * 3,
-            ["line 2, column 'x'", "dates such as '1.1.2020'", "Write dates as in 2026-01-31"],
+            ["line 2, column 'x'", "dates such as '1.1.2020'", "write dates as in 2026-01-31"],
         ),
     ],
 )

@@ -115,6 +115,8 @@ def test_forged_readings_are_found(capsys: Any) -> None:
         {"numbers": {"size": [".", 3]}, "dates": {}},
         {"numbers": {"size": ["x", "$"]}, "dates": {}},
         {"numbers": {"size": ["."]}, "dates": {}},
+        {"numbers": {"size": ["date", "."]}, "dates": {}},
+        {"numbers": {}, "dates": {}, "verbatim": [3]},
         {"numbers": {}, "dates": {"day": ["month"]}},
         {"numbers": {}, "dates": {"day": "year"}},
         {"numbers": {}},
@@ -225,3 +227,28 @@ def test_labels_of_parquet_that_are_bytes(capsys: Any) -> None:
         assert code == 0, err
         code, out, err = run(capsys, "evaluate", "m.mercer", "old.parquet", "--json")
         assert code == 0 and json.loads(out)["scores"]["accuracy"] > 0.95, err
+
+
+def test_units_and_dates_in_other_forms(capsys: Any) -> None:
+    values = RNG.uniform(1.0, 100.0, 60).round(1)
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(values.round(), unit="D")
+    for texts in ([f"{value} kg" for value in values], days.strftime("%d-%b-%Y")):
+        pd.DataFrame({"x": texts, "y": values}).to_csv("old.csv", index=False)
+        pd.DataFrame({"x": texts}).iloc[:1].to_csv("one.csv", index=False)
+        code, _, err = run(capsys, "fit", "old.csv", "-t", "y", "-o", "u.mercer")
+        assert code == 2 and "Read them with --parse-numbers" in refusal(err)
+        code, out, err = run(capsys, "fit", "old.csv", "-t", "y", "-o", "u.mercer", "--parse-numbers", "--json")
+        assert code == 0 and json.loads(out)["scores"]["TabularRegressor"]["r2"] > 0.99, err
+        alone, whole = predicted(capsys, "u.mercer", "one.csv"), predicted(capsys, "u.mercer", "old.csv")
+        np.testing.assert_allclose(alone, whole[:1], rtol=1e-9)
+
+
+def test_thousands_are_read_as_in_the_fit(capsys: Any) -> None:
+    areas = RNG.integers(700, 2500, 60)
+    lines = [f"{0.7 + i / 100:.3f};{area:,};{area}" for i, area in enumerate(areas)]
+    Path("old.csv").write_text("x;area;y\n" + "\n".join(lines))
+    assert (
+        run(capsys, "fit", "old.csv", "-t", "y", "--model", "ridge", "-o", "t.mercer", "-q", "--parse-numbers")[0] == 0
+    )
+    Path("one.csv").write_text("x;area\n1.050;2,000\n")
+    np.testing.assert_allclose(predicted(capsys, "t.mercer", "one.csv"), [2000.0], rtol=1e-3)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import re
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from mercer._errors import DataError, ParameterError
+from mercer._errors import DataError, MercerWarning, ParameterError
 from mercer.data.column_encoder import ColumnEncoder
 from mercer.data.columns import MixedRows
 
@@ -128,3 +132,19 @@ def test_scores_that_are_cut_off_later_are_those_that_were_cut_off_from_the_star
     np.testing.assert_array_equal(found.transform(frame), near.transform(frame))
     assert found.farthest == near.farthest == 2.5 and far.farthest == 3.5
     assert np.abs(near.transform(frame)[:, :2]).max() == 2.5
+
+
+@pytest.mark.parametrize(
+    ("entries", "what"), [(["5 kg", "7 kg"] * 3, "numbers"), (["31-Aug-2024", "1-Sep-2024"] * 3, "dates")]
+)
+def test_quantities_that_are_compared_as_text_are_said(entries: list[str], what: str) -> None:
+    frame = pd.DataFrame({"it": entries})
+    with pytest.warns(
+        MercerWarning, match=f"column 'it' holds {what} in another|column 'it' holds {what} such"
+    ) as seen:
+        ColumnEncoder().fit(frame)
+    (kinds,) = re.findall(r"kinds=(\{.*\})", str(seen[0].message))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ColumnEncoder(ast.literal_eval(kinds)).fit(frame)
+        ColumnEncoder().fit(pd.DataFrame({"it": ["007", "012"] * 3}))

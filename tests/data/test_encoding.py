@@ -164,6 +164,10 @@ def test_matrix_that_does_not_fit_the_budget_is_refused_before_it_is_made(frame)
         (["5%", "10 %"], "numbers in another notation"),
         (["2020-01-31", "2020-1-2 10:00"], "dates such as '2020-01-31'"),
         (["31.01.2020", "1/2/2021"], "dates such as '31.01.2020'"),
+        (["63.7 kg", "64 kg"], "numbers in another notation such as '63.7 kg'"),
+        (["63.7k", "64", "7"], "numbers in another notation such as '63.7k'"),
+        (["31-Aug-2024", "1-Sep-2024"], "dates such as '31-Aug-2024'"),
+        (["14:05", "15:05"], "dates such as '14:05'"),
     ],
 )
 def test_quantities_written_as_text_are_no_categories(values, what):
@@ -237,6 +241,8 @@ def test_durations_times_decimals_and_bytes_are_read():
     at = pd.DataFrame({"at": [time(8, 30), None, time(14, 5)]})
     expected = pd.to_datetime(["1970-01-01 08:30", None, "1970-01-01 14:05"])
     np.testing.assert_array_equal(RawTable().fit(at).transform(at)["at"], expected)
+    months = pd.DataFrame({"month": ["2024-08", "2024-12"], "code": ["2024-08", "2024-13"]})
+    assert RawTable().fit(months).schema_.kinds == {"month": "date", "code": "category"}
 
 
 def test_names_and_row_counters_are_left_out():

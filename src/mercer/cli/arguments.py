@@ -96,7 +96,8 @@ ParseNumbers = Annotated[
     bool,
     typer.Option(
         "--parse-numbers",
-        help="Read columns of numbers such as $5, 1,100 or 12 % as numbers; each column in one notation and unit.",
+        help="Read columns of numbers such as $5, 1,100, 12 %, 63.7 kg or 63.7k as numbers, and of dates such as "
+        "31-Aug-2024 or 14:05 as dates; each column in one notation and unit.",
     ),
 ]
 TextColumns = Annotated[

@@ -26,7 +26,7 @@ from mercer.cli.reading import Reading
 from mercer.cli.report import outcome, plan, process_peak
 from mercer.cli.show import Printer
 from mercer.cli.size import choose_size
-from mercer.data.date_columns import expand_dates, find_dates
+from mercer.data.date_columns import DateForm, expand_dates, find_dates
 from mercer.data.notation import Notation, parse_numbers
 from mercer.data.raw_table import RawTable
 from mercer.data.readers import read_table
@@ -247,14 +247,15 @@ def _kernel(text: str) -> Any:
     return named if named in NAMES else parse_kernel(named)
 
 
-def _read(options: FitOptions) -> tuple[Table, dict[str, Notation]]:
+def _read(options: FitOptions) -> tuple[Table, dict[str, Notation | DateForm]]:
     """The table, without what is dropped, with the roles of its columns; and columns in other notations of numbers."""
     way = {"encoding": options.encoding, "sheet": options.sheet}
     table = read_table(options.data, _verbatim(options), options.axes, _texts(options), **way)
     table = table.drop(options.drop).with_roles(options.roles)
     if not options.parse_numbers or table.is_sparse:
         return table, {}
-    columns, numbers = parse_numbers(table.columns, table.source, list(table.roles))
+    written = None if table.written is None else table.written()
+    columns, numbers = parse_numbers(table.columns, table.source, [*table.roles, *_texts(options)], written)
     return replace(table, columns=columns), numbers
 
 
@@ -268,7 +269,7 @@ def _texts(options: FitOptions) -> list[str]:
     return [str(name) for name, kind in kinds.items() if kind != "number"] if isinstance(kinds, Mapping) else []
 
 
-def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numbers: Mapping[str, Notation]) -> Job:
+def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numbers: Mapping[str, Any]) -> Job:
     """Check the data; the kernel among the parameters gets its columns, or is chosen by them."""
     columns, values, name = table.split(options.target)
     if not table.is_sparse:

@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mercer.data.date_columns import expand_dates
+from mercer.data.date_columns import DateForm, expand_dates
 from mercer.data.notation import Notation, read_notations
 from mercer.data.roles import VERBATIM
 from mercer.data.schema import Locate
 from mercer.data.table import Table
 from mercer.estimators.table import TableModel
+
+_DATES = "date"
+"""What stands in place of a decimal mark for a column of dates."""
 
 
 @dataclass(frozen=True)
@@ -20,15 +23,15 @@ class Reading:
 
     Parameters
     ----------
-    numbers : dict of str to Notation
-        Columns of numbers in other notations.
+    numbers : dict of str to Notation or DateForm
+        Columns of numbers and dates in other notations.
     dates : dict of str to list of str
         Columns of dates, and the cycles that become columns beside them.
     verbatim : list of str, optional
         Columns of text that are kept character by character; None in model files that do not say.
     """
 
-    numbers: Mapping[str, Notation] = field(default_factory=dict)
+    numbers: Mapping[str, Notation | DateForm] = field(default_factory=dict)
     dates: Mapping[str, list[str]] = field(default_factory=dict)
     verbatim: Sequence[str] | None = None
 
@@ -36,7 +39,7 @@ class Reading:
     def of(cls, report: Mapping[str, Any]) -> Reading:
         """That of the report in a model file, whose form has been checked."""
         plain = report.get("reading") or {"numbers": {}, "dates": {}}
-        numbers = {name: Notation(*values) for name, values in plain["numbers"].items()}
+        numbers = {name: _notation(*values) for name, values in plain["numbers"].items()}
         return cls(numbers, plain["dates"], plain.get("verbatim"))
 
     def plain(self) -> dict[str, Any]:
@@ -45,7 +48,10 @@ class Reading:
         >>> Reading({"price": Notation(".", "$")}, {"day": ["year"]}).plain()
         {'numbers': {'price': ['.', '$']}, 'dates': {'day': ['year']}, 'verbatim': None}
         """
-        numbers = {name: [notation.decimal, notation.sign] for name, notation in self.numbers.items()}
+        numbers = {
+            name: [_DATES, form.order] if isinstance(form, DateForm) else [form.decimal, form.sign]
+            for name, form in self.numbers.items()
+        }
         dates = {name: list(parts) for name, parts in self.dates.items()}
         return {"numbers": numbers, "dates": dates, "verbatim": None if self.verbatim is None else list(self.verbatim)}
 
@@ -74,7 +80,7 @@ in the year and week']
             name: f" and its place in the {' and '.join(parts)}" if parts else "" for name, parts in self.dates.items()
         }
         return [
-            *[f"{name}: read as numbers {notation.describe()}" for name, notation in self.numbers.items()],
+            *[f"{name}: read as {notation.entries} {notation.describe()}" for name, notation in self.numbers.items()],
             *[f"{name}: a date, read as a number{words}" for name, words in cycles.items()],
         ]
 
@@ -93,3 +99,7 @@ in the year and week']
         if table.is_sparse or not (self.numbers or self.dates):
             return table
         return replace(table, columns=self.frame(table.columns, table.source, table.locate))
+
+
+def _notation(mark: str, sign: str) -> Notation | DateForm:
+    return DateForm(sign) if mark == _DATES else Notation(mark, sign)

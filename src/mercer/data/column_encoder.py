@@ -18,9 +18,11 @@ from mercer.data.column_entries import Column, dates, kind_of, numbers, read_col
 from mercer.data.column_features import FARTHEST, CategoryColumn, DateColumn, Missing, NumberColumn, TextColumn
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
+from mercer.data.schema import quantities
 from mercer.data.statements import Each, Is, Word
 from mercer.data.strings import Strings
-from mercer.data.words import closest_names, listing
+from mercer.data.text_columns import are_codes
+from mercer.data.words import closest_names, listing, shown
 
 FeatureColumn = NumberColumn | CategoryColumn | DateColumn | TextColumn
 KINDS: dict[str, type[FeatureColumn]] = {
@@ -88,7 +90,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         -----
         MercerWarning
             If entries of a column of numbers are neither numbers nor missing: where they are at most 5 %, they count as
-            missing.
+            missing. If numbers or dates in another notation, such as 5 kg, are compared as text.
         """
         columns = list(read_columns(X))
         names = [column.name for column in columns]
@@ -96,6 +98,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         encoders: list[FeatureColumn] = []
         for column in columns:
             kind = asked.get(column.name) or kind_of(column, sample_weight)
+            if column.name not in asked and not column.is_category:
+                _note_quantities(column, kind)
             encoders.append(_fitted_encoder(kind, column, sample_weight, self.farthest))
         self.columns_, self.names_ = encoders, names
         return self
@@ -202,6 +206,18 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
             columns = [features.columns[gap] for gap in self.gaps_]
             return np.column_stack(columns) if columns else np.zeros((len(features), 0))
         return np.asarray(features[:, self.gaps_])
+
+
+def _note_quantities(column: Column, kind: str) -> None:
+    """Warn of numbers and dates that are compared as text."""
+    known = list(dict.fromkeys(map(str, column.entries[~column.missing]))) if kind in ("category", "text") else []
+    what = None if are_codes(known) else quantities(known)
+    if what is not None:
+        warn_user(
+            f"column {column.name!r} holds {what} such as {shown(known[0])}, which are compared as text. Turn it into "
+            f"{what.split()[0]}, or fit with kinds={{{column.name!r}: {kind!r}}} if that is right.",
+            MercerWarning,
+        )
 
 
 def _fitted_encoder(kind: str, column: Column, weights: Vector | None, farthest: float) -> FeatureColumn:

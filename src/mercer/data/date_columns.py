@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mercer._errors import DataError
 from mercer._optional import optional
-from mercer.data.column_entries import Column, dates, kind_of, read_columns
+from mercer.data.column_entries import Column, dates, is_date, kind_of, read_columns
 from mercer.data.table import row_place
 
 _DAY = 86_400.0
@@ -20,6 +23,124 @@ PARTS = tuple(_PERIODS)
 _LEAST_SPAN = {"year": 180.0, "week": 7.0, "day": 0.0}
 # The first of January 1970 was a Thursday; weeks begin on Mondays.
 _MONDAY = 3.0 * _DAY
+
+
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+_PARTS = {
+    "day": r"(?P<day>\d\d?)",
+    "month": r"(?P<month>\d\d?|[A-Za-z]{3,9})\.?",
+    "year": r"(?P<year>[12]\d{3})",
+    "time": r"(?P<hour>\d\d?):(?P<minute>\d\d)(?::(?P<second>\d\d))?(?: ?(?P<half>[AaPp])[Mm])?",
+}
+FORMS = ("day month year", "month day year", "year month day", "year month", "month year", "time")
+"""Orders of the parts of dates."""
+
+
+def _form(order: str) -> re.Pattern[str]:
+    parts = [_PARTS[part] for part in order.split()]
+    time = rf"(?:(?: |T|, ){_PARTS['time']})?" if len(parts) == 3 else ""
+    return re.compile(r"(?:[-./ ]|, )".join(parts) + time, re.ASCII)
+
+
+_PATTERNS = {order: _form(order) for order in FORMS}
+
+
+@dataclass(frozen=True)
+class DateForm:
+    """How a column writes dates, other than in the form of ISO 8601.
+
+    Parameters
+    ----------
+    order : str
+        Of the parts: one of :data:`FORMS`. A time is that of the first day of 1970, a month its first day.
+    """
+
+    order: str
+    entries: ClassVar[str] = "dates"
+    missing: ClassVar[Any] = np.datetime64("NaT", "s")
+
+    def describe(self) -> str:
+        """Describe the form in words.
+
+        >>> DateForm("month day year").describe(), DateForm("time").describe()
+        ('in the order month, day, year', 'as times of day')
+        """
+        return "as times of day" if self.order == "time" else f"in the order {self.order.replace(' ', ', ')}"
+
+    def read(self, text: str) -> np.datetime64 | None:
+        """Return the date that a text is in this form, or None.
+
+        >>> str(DateForm("day month year").read("31-Aug-2024")), DateForm("day month year").read("31-Sep-2024")
+        ('2024-08-31T00:00:00', None)
+        """
+        match = _PATTERNS[self.order].fullmatch(text.strip())
+        if match is None:
+            return None
+        found = {"year": "1970", "month": "1", "day": "1"} | {k: v for k, v in match.groupdict().items() if v}
+        month = _month(found["month"])
+        hour, minute, second = (int(found.get(part, 0)) for part in ("hour", "minute", "second"))
+        if "half" in found:
+            if not 1 <= hour <= 12:
+                return None
+            hour = hour % 12 + (12 if found["half"] in "Pp" else 0)
+        try:
+            return np.datetime64(datetime(int(found["year"]), month, int(found["day"]), hour, minute, second), "s")
+        except ValueError:
+            return None
+
+
+def _month(text: str) -> int:
+    """The number of a month; 0 if there is none of that name."""
+    if text.isdigit():
+        return int(text)
+    text = text.lower()
+    names = (name.lower() for name in _MONTHS)
+    return next((i + 1 for i, name in enumerate(names) if text in (name, name[:3], name[:4])), 0)
+
+
+def are_dates(texts: Iterable[str]) -> bool:
+    """Whether all texts are dates in one form.
+
+    >>> are_dates(["31-Aug-2024", "1-Sep-2024"]), are_dates(["31-Aug-2024", "soon"])
+    (True, False)
+    """
+    fitting = [DateForm(order) for order in FORMS]
+    for text in texts:
+        fitting = [form for form in fitting if form.read(text) is not None]
+        if not fitting:
+            return False
+    return True
+
+
+def date_form_of(texts: Sequence[str]) -> DateForm | None:
+    """Return the form in which all texts are dates; None if there is none, or if it is that of ISO 8601.
+
+    Raises
+    ------
+    DataError
+        If days may be months and months days.
+
+    Examples
+    --------
+    >>> date_form_of(["31.8.2024", "1.9.2024"]), date_form_of(["14:05"]), date_form_of(["Ulm"])
+    (DateForm(order='day month year'), DateForm(order='time'), None)
+    """
+    if not texts or not are_dates(texts) or all(map(is_date, texts)):
+        return None
+    forms = [form for form in map(DateForm, FORMS) if all(form.read(text) is not None for text in texts)]
+    different = [text for text in texts if len(forms) > 1 and forms[0].read(text) != forms[1].read(text)]
+    if different:
+        # Points come after the day.
+        if all(text.count(".") >= 2 for text in texts):
+            return DateForm("day month year")
+        raise DataError(
+            f"dates such as {different[0]!r} may have the day or the month first. Write the year first, as in "
+            "2024-08-31."
+        )
+    return forms[0]
 
 
 def find_dates(frame: Any, verbatim: Sequence[str] = ()) -> dict[str, list[str]]:

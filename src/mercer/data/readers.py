@@ -23,7 +23,7 @@ from mercer.data.graph_folders import indicator_of, read_graph_folder
 from mercer.data.libsvm import first_feature, looks_like_libsvm, read_parts, require_features
 from mercer.data.object_readers import read_folder, read_graphs
 from mercer.data.sample_rows import load_sample
-from mercer.data.separated import FORMATS, separated
+from mercer.data.separated import FORMATS, Separated, separated
 from mercer.data.series_files import read_ts
 from mercer.data.sources import SAMPLE, check_source
 from mercer.data.table import Table
@@ -143,6 +143,7 @@ def _read_separated(
     pandas = optional("pandas", f"reading {file.name}")
     layout = separated(file, separator)
     names = layout.names
+    layout.note_numbers([*verbatim, *texts])
     with layout.reading():
         with file.open("whole") as lines:
             frame = pandas.read_csv(
@@ -154,14 +155,22 @@ def _read_separated(
         with file.open() as lines:
             has_codes = may_have_codes(lines, layout.dialect.delimiter)
         if has_codes:
-            with file.open("whole") as lines:
-                restore_codes(frame, pandas.read_csv(lines, dtype=str, **layout.options()))
+            restore_codes(frame, _written(layout))
     if frame.iloc[:, -1].isna().any():
         layout.require_full()
     frame.columns = frame.columns.str.strip()
     for name in set(names) & set(verbatim):
         frame[name] = [field[1:] if isinstance(field, str) else np.nan for field in frame[name].astype(object)]
-    return Table(frame, file.name, locate=layout.line_finder())
+    return Table(frame, file.name, locate=layout.line_finder(), written=lambda: _written(layout))
+
+
+def _written(layout: Separated) -> Any:
+    """The columns as text."""
+    pandas = optional("pandas", f"reading {layout.file.name}")
+    with layout.file.open("whole") as lines:
+        frame = pandas.read_csv(lines, dtype=str, **layout.options())
+    frame.columns = frame.columns.str.strip()
+    return frame
 
 
 def _guarded(field: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -12,7 +12,9 @@ import numpy as np
 from mercer._errors import DataError, MercerWarning, SchemaError, warn_user
 from mercer._optional import optional
 from mercer.data.column_entries import is_date, not_dates
+from mercer.data.date_columns import are_dates
 from mercer.data.fitted import Fitted
+from mercer.data.notation import in_another_notation
 from mercer.data.roles import ROLES
 from mercer.data.statements import Count, Each, Maybe, Texts, Word
 from mercer.data.text_columns import are_codes, are_too_many, read_numbers
@@ -25,29 +27,24 @@ NO_VALUE = "(missing)"
 
 # What seems to be a tree in brackets.
 _TREE = re.compile(r"\s*\(.*\)\s*", re.DOTALL)
-# Quantities that were read as text: as categories they would say nothing about values in between.
-_NO_CATEGORIES = {
-    r"([-+]?[$€£¥]?|[$€£¥]\s*[-+])\s*("
-    r"\d{1,3}([,.' ]\d{3})+([.,]\d+)?|\d+([.,]\d+)?|[.,]\d+)\s*[%$€£¥]?": "numbers in another notation",
-    r"\d{4}-\d\d?-\d\d?([T ].*)?|\d\d?[./]\d\d?[./]\d{4}( .*)?": "dates",
-}
 _NOTATION = {
     "numbers in another notation": "Read them with --parse-numbers, write them with digits and a decimal point alone, "
     "as in 1234.5",
-    "dates": "Write dates as in 2026-01-31, or turn them into numbers",
+    "dates": "Read them with --parse-numbers, write dates as in 2026-01-31, turn them into numbers",
 }
-DATE = re.compile(r"\s*\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?\s*")
-"""A date that the model auto reads: year, month and day, and what may follow."""
+DATE = re.compile(r"\s*(\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?|[12]\d{3}-(0[1-9]|1[0-2]))\s*")
+"""A date that the model auto reads: year and month, the day, and what may follow."""
 
 
-def in_another_notation(texts: Iterable[str]) -> bool:
-    """Whether all texts are numbers that Mercer does not read as such.
+def quantities(texts: Collection[str]) -> str | None:
+    """What texts are that as categories would say nothing about values in between; None for all others.
 
-    >>> in_another_notation(["1,100", "5 %"]), in_another_notation(["1,100", "many"])
-    (True, False)
+    >>> quantities(["1,100", "5 %"]), quantities(["31.08.2024"]), quantities(["1,100", "many"])
+    ('numbers in another notation', 'dates', None)
     """
-    pattern = next(iter(_NO_CATEGORIES))
-    return all(re.fullmatch(pattern, text.strip()) for text in texts)
+    if not texts:
+        return None
+    return "numbers in another notation" if in_another_notation(texts) else "dates" if are_dates(texts) else None
 
 
 @dataclass(frozen=True)
@@ -338,7 +335,9 @@ def _number_or_category(column: Any, name: str, source: str, locate: Locate) -> 
     text = np.flatnonzero(present)[read_numbers(entries).strange]
     if present.any() and text.size == 0:
         return "number"
-    if present.any() and text.size < 0.5 * present.sum():
+    written = [str(entry).strip() for entry in column.iloc[text]]
+    what = quantities(written)
+    if present.any() and text.size < 0.5 * present.sum() and what is None:
         row = int(text[0])
         raise DataError(
             f"{source}, {locate(row)}, column {shown(name)}: {shown(column.iloc[row])} is text, but most of "
@@ -346,23 +345,20 @@ def _number_or_category(column: Any, name: str, source: str, locate: Locate) -> 
             f"leave the field empty if it is unknown, or leave the column out with --drop {_shell(name)}. The model "
             f'auto takes it as a category with --set \'kinds={{"{name}": "category"}}\'.'
         )
-    written = column.iloc[text].astype(str).str.strip()
-    for pattern, what in _NO_CATEGORIES.items():
-        if text.size and written.str.fullmatch(pattern).all():
-            place = f"{source}, {locate(int(text[0]))}, column {shown(name)}"
-            if what == "dates" and written.str.fullmatch(DATE).all():
-                others = set(np.flatnonzero(present).tolist()) - set(text.tolist())
-                strange = sorted(
-                    others | {row for row, entry in zip(text.tolist(), written, strict=True) if not is_date(entry)}
-                )
-                if strange:
-                    message = not_dates(name, column.to_numpy(), strange)
-                    raise DataError(f"{source}, {locate(strange[0])}, {message}")
-                raise _dates(name, written.iloc[0], place)
-            raise DataError(
-                f"{place}: the column holds {what} such as "
-                f"{shown(written.iloc[0])}. {_NOTATION[what]}, or leave the column out with --drop {_shell(name)}."
-            )
+    if text.size and all(map(DATE.fullmatch, written)):
+        others = set(np.flatnonzero(present).tolist()) - set(text.tolist())
+        strange = sorted(
+            others | {row for row, entry in zip(text.tolist(), written, strict=True) if not is_date(entry)}
+        )
+        if strange:
+            message = not_dates(name, column.to_numpy(), strange)
+            raise DataError(f"{source}, {locate(strange[0])}, {message}")
+        raise _dates(name, written[0], f"{source}, {locate(int(text[0]))}, column {shown(name)}")
+    if what is not None:
+        raise DataError(
+            f"{source}, {locate(int(text[0]))}, column {shown(name)}: the column holds {what} such as "
+            f"{shown(written[0])}. {_NOTATION[what]}, or leave the column out with --drop {_shell(name)}."
+        )
     return "category"
 
 

@@ -6,14 +6,14 @@ import csv
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mercer._errors import DataError
+from mercer._errors import DataError, MercerWarning, warn_user
 from mercer._optional import optional
 from mercer.data.table import is_number
 from mercer.data.text_columns import MISSING_WORDS
@@ -28,6 +28,9 @@ FORMATS = (
 _HEAD = 200
 # A line with so many more separators than the header is looked at first: pandas would read all of its fields.
 _MANY_MORE = 10_000
+# Digits with one mark that may stand before decimals; between thousands, three digits follow each, and no zero leads.
+_NUMBER = re.compile(r"[-+]?\d*(?P<mark>[.,])\d+", re.ASCII)
+_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}[.,]\d{3}", re.ASCII)
 _QUOTATION = re.compile(r'"([^"]|"")*"\s*')
 
 
@@ -44,12 +47,32 @@ class Dialect(csv.excel):
 
 @dataclass(frozen=True)
 class Separated:
-    """A file of separated values: the names of its columns, its dialect and its decimal mark."""
+    """A file of separated values: the names of its columns, its dialect and its decimal mark.
+
+    In the columns ``left_open``, the comma that is taken for the decimal mark may also stand between thousands.
+    """
 
     file: TextFile
     names: list[str]
     dialect: Dialect
     decimal: str
+    left_open: frozenset[str] = frozenset()
+
+    def note_numbers(self, texts: Collection[str]) -> None:
+        """Warn of numbers that may have another size, but for columns that are read as text.
+
+        Warns
+        -----
+        MercerWarning
+            With the columns.
+        """
+        names = [name for name in self.names if name in self.left_open and name not in texts]
+        if names:
+            warn_user(
+                f"{self.file}: {listing(names, 3)}: three digits follow every comma, as in 1,050, which is read as "
+                "1.05 as in other files with semicolons. If the commas stand between thousands, leave them out.",
+                MercerWarning,
+            )
 
     @property
     def path(self) -> Path:
@@ -142,9 +165,8 @@ def separated(file: TextFile, separator: str | None = None, *, whole: bool = Tru
             if wide is not None:
                 raise DataError(wide)
     # Files with semicolons mostly come from where the decimal point is a comma.
-    fields = [field for row in rows for field in _fields(row, dialect)] if separator == ";" else []
-    decimal = "," if any(re.fullmatch(r"[-+]?\d*,\d+", field) for field in fields) else "."
-    return Separated(file, names, dialect, decimal)
+    decimal, is_open = _decimal(file, rows, dialect) if separator == ";" else (".", frozenset())
+    return Separated(file, names, dialect, decimal, frozenset(names[place] for place in is_open if place < len(names)))
 
 
 def _fields(line: str, dialect: Dialect) -> list[str]:
@@ -154,6 +176,37 @@ def _fields(line: str, dialect: Dialect) -> list[str]:
         # Python's reader raises for fields of more than 128 KiB: data, or a line that has another separator.
         fields = line.split(dialect.delimiter)
     return [field.strip() for field in fields]
+
+
+def _decimal(file: TextFile, head: list[str], dialect: Dialect) -> tuple[str, frozenset[int]]:
+    """The mark before decimals, and the positions of columns that leave it open.
+
+    It is that of any number that has it elsewhere than before three digits. All lines are read if the first ones leave
+    it open. If the others do as well, it is the comma.
+    """
+    marks = _marks(head, dialect)
+    if set(marks) == {""}:
+        with file.open() as lines:
+            marks = _marks(lines, dialect)
+    is_open = set(marks) == {""}
+    return "," if "," in marks or is_open else ".", frozenset(marks[""] if is_open else ())
+
+
+def _marks(lines: Iterable[str], dialect: Dialect) -> dict[str, set[int]]:
+    """The marks before decimals that numbers show, with their columns; an empty text for numbers such as 1,050."""
+    marks: dict[str, set[int]] = {}
+    for line in lines:
+        for position, field in enumerate(_fields(line.rstrip("\r\n"), dialect)):
+            number = _NUMBER.fullmatch(field)
+            if number is None:
+                continue
+            if not _THOUSANDS.fullmatch(field):
+                marks.setdefault(number["mark"], set()).add(position)
+            elif number["mark"] == ",":
+                marks.setdefault("", set()).add(position)
+        if "," in marks:
+            break
+    return marks
 
 
 def _is_quoted(file: TextFile, most: int | None) -> bool:

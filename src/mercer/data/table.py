@@ -67,6 +67,8 @@ class Table:
         The target if none is named.
     locate : callable
         Maps a row number (from 0) to a description of its place, such as ``"line 7"``.
+    written : callable, optional
+        Returns the columns as text, as they are written, for formats of text.
     roles : dict of str to str
         Columns whose entries are compared without encoding, and their roles: keys of :data:`mercer.data.roles.ROLES`.
     """
@@ -77,6 +79,7 @@ class Table:
     default_target: str | None = None
     locate: Callable[[int], str] = row_place
     roles: dict[str, str] = field(default_factory=dict)
+    written: Callable[[], Any] | None = None
 
     @property
     def is_sparse(self) -> bool:

@@ -11,7 +11,8 @@ import numpy as np
 
 from mercer._errors import DataError
 from mercer.data.column_entries import readable
-from mercer.data.schema import DATE, in_another_notation
+from mercer.data.notation import in_another_notation
+from mercer.data.schema import DATE
 from mercer.data.table import LARGEST, MISSING, is_number, row_place
 from mercer.data.text_columns import are_codes
 from mercer.data.words import check_task, listing, shown

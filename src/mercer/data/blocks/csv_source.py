@@ -121,7 +121,9 @@ class CsvSource(Source):
             head = next(_chunks(first, _HEAD, {}))
             texts = next(_chunks(first, _HEAD, dict.fromkeys(first.names, "str")))
         types = {name: "str" if are_codes(texts[name].dropna()) else _type_of(head[name]) for name in needed}
-        return types | {name: kind for name, kind in self.dtype if name in types}
+        types |= {name: kind for name, kind in self.dtype if name in types}
+        first.note_numbers([name for name in first.names if types.get(name, "str") == "str"])
+        return types
 
     def _frames(self, one: Separated, rows: int) -> Iterator[Any]:
         """Yield data frames of at most so many rows, with the same columns for every file."""
