@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cProfile
+import json
 import pstats
 import re
 import zipfile
@@ -115,17 +116,23 @@ def test_no_function_is_called_for_each_pair_of_columns(capsys):
     assert not {function: count for function, count in many.items() if count > 20 * few.get(function, 0) + 2000}
 
 
-def test_the_command_in_a_model_file_is_escaped_on_a_terminal(capsys, monkeypatch):
+def test_a_shell_runs_no_other_command_of_a_model_file(capsys):
     pd.DataFrame({"x": range(20), "y": [0, 1] * 10}).to_csv("t.csv", index=False)
     assert run(capsys, "fit", "t.csv", "-t", "y", "--model", "svc", "--set", "C=1")[0] == 0
     model = mercer.load("t.mercer")
-    model.report_["command"] += _ESCAPE
-    mercer.save(model, "t.mercer")
-    assert main(["inspect", "t.mercer", "--command"]) == 0
-    assert _ESCAPE in capsys.readouterr().out
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    code, out, _ = run(capsys, "inspect", "t.mercer", "--command")
-    assert code == 0 and "\\x1b[2J" in out
+    for more, printed in ((f"; rm *\n$(ls) {_ESCAPE}", "';' rm '*' '$(ls)'"), (" 'my\ntable'", "$'my\\ntable'")):
+        model.report_["command"] = f"mercer fit t.csv {more}"
+        mercer.save(model, "s.mercer")
+        code, out, _ = run(capsys, "inspect", "s.mercer", "--command")
+        assert code == 0 and out.startswith("mercer fit t.csv") and printed in out
+        assert out.count("\n") == 1 and "\x1b" not in out
+        code, again, _ = run(capsys, "inspect", "s.mercer", "--command", "--json")
+        assert code == 0 and json.loads(again)["command"] == out.rstrip("\n")
+    for other in ("rm -rf x", "mercer predict a b", "mercer fit 'a", ""):
+        model.report_["command"] = other
+        mercer.save(model, "s.mercer")
+        code, out, err = run(capsys, "inspect", "s.mercer", "--command")
+        assert code == 2 and not out and (not other or "Do not run it" in err)
 
 
 @pytest.mark.parametrize(

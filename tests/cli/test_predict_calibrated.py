@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import log_loss
 
 import mercer
 from cli_output import refusal
@@ -83,6 +85,38 @@ def test_classes_have_sets_and_probabilities(capsys: Any, options: list[str]) ->
     assert (
         np.mean(frame.columns[2:].to_numpy()[frame.iloc[:, 2:].to_numpy().argmax(axis=1)] == "P(" + truth + ")") > 0.7
     )
+
+
+@pytest.mark.parametrize(
+    "given", [("svc", "C=1"), ("nu-svc", "nu=0.3"), ("perceptron", "max_iter=5")], ids=lambda g: g[0]
+)
+def test_models_with_calibrated_probabilities_are_evaluated(capsys: Any, given: tuple[str, str]) -> None:
+    fitted(capsys, "-t", "kind", "--drop", "level", "--model", given[0], "--set", given[1])
+    code, out, err = run(capsys, "evaluate", "m.mercer", "new.csv", "--drop", "level", "--json")
+    assert code == 0, err
+    scores = json.loads(out)["scores"]
+    _, out, _ = run(capsys, "predict", "m.mercer", "new.csv", "--drop", "level", "--proba")
+    frame, truth = pd.read_csv(io.StringIO(out)), pd.read_csv("new.csv")["kind"]
+    assert scores["log_loss"] == pytest.approx(log_loss(truth, frame.iloc[:, 1:]))
+    assert scores["accuracy"] == pytest.approx(np.mean(frame["kind"] == truth))
+
+
+def test_a_target_and_classes_of_unusual_names(capsys: Any) -> None:
+    for name in ("old.csv", "new.csv"):
+        frame = pd.read_csv(name).drop(columns="level")
+        frame["kind"] = frame["kind"].map({"low": "a", "middle": "a|b", "high": 'c"'})
+        frame.rename(columns={"kind": "P(a)"}).to_csv(name, index=False)
+    assert fitted(capsys, "-t", "P(a)", "--model", "svc", "--set", "C=1")["classes"] == ["a", "a|b", 'c"']
+    code, out, err = run(capsys, "predict", "m.mercer", "new.csv", "--interval", "0.9", "--proba")
+    assert code == 0, err
+    frame = pd.read_csv(io.StringIO(out))
+    assert frame.columns.tolist() == ["P(a)", "P(a) 90%", "P(a)_", "P(a|b)", 'P(c")']
+    assert set(frame["P(a)"]) == {"a", "a|b", 'c"'} and frame["P(a)_"].between(0, 1).all()
+    sets = list(csv.reader(frame["P(a) 90%"], delimiter="|"))
+    assert {len(labels) for labels in sets} >= {1, 2} and {label for labels in sets for label in labels} == set(
+        frame["P(a)"]
+    )
+    assert all(label in labels for label, labels in zip(frame["P(a)"], sets, strict=True))
 
 
 def test_what_was_fitted_without_is_told_to_be_fitted_with(capsys: Any) -> None:

@@ -170,6 +170,16 @@ def test_named_index_of_a_parquet_file_is_a_column(tmp_path):
     assert read_table(tmp_path / "a.parquet").names == ["a", "b"]
 
 
+@pytest.mark.parametrize("suffix", [".arrow", ".feather", ".ipc"])
+def test_arrow(tmp_path, suffix):
+    frame = pd.DataFrame({"size": [1.5, 2.0], "town": ["Ulm", None]})
+    frame.to_feather(tmp_path / f"a{suffix}")
+    table = read_table(tmp_path / f"a{suffix}")
+    assert table.names == ["size", "town"] and table.columns["size"].tolist() == [1.5, 2.0]
+    (tmp_path / f"b{suffix}").write_bytes(b"not arrow")
+    _fails(tmp_path / f"b{suffix}", "cannot be read as Arrow")
+
+
 def test_parquet_that_is_none(tmp_path):
     _fails(_write(tmp_path / "a.parquet", "a,b\n1,2\n"), "cannot be read as Parquet")
 

@@ -16,6 +16,7 @@ from forgery import entry, forge, forge_model
 from mercer import load, save
 from mercer._errors import ModelFileError
 from mercer.kernels import RBF, Linear
+from mercer.persistence.look import look
 
 X = np.random.default_rng(0).random((7, 3))
 
@@ -99,8 +100,9 @@ def test_missing_files_and_directories_are_named(tmp_path):
 
 def test_a_newer_format_says_so(path):
     forge(path, {"format_version": "2", "mercer_version": "3.1.4", "other": "things"})
-    with pytest.raises(ModelFileError, match=r"version 2 of the format .* mercer 3\.1\.4; .* Upgrade with pip"):
-        load(path)
+    for read in (load, look):
+        with pytest.raises(ModelFileError, match=r"version 2 of the format .* mercer 3\.1\.4; .* Upgrade with pip"):
+            read(path)
 
 
 @pytest.mark.parametrize("version", ["", "one", "1.5", "-1", "0", "²", "9" * 30])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
+import io
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -151,15 +153,26 @@ def answers(
 def _intervals(
     columns: Any, model: TableModel, coverage: float, source: str, locate: Locate
 ) -> tuple[dict[str, np.ndarray], str]:
-    """The ends of intervals, or sets of classes with a bar between them; and how they were computed."""
+    """The ends of intervals, or sets of classes in one text each; and how they were computed."""
     if is_classifier(model):
         sets = model.predict_set(columns, coverage, source=source, locate=locate)
-        texts = ["|".join(map(str, labels)) for labels in sets.labels()]
+        texts = [joined(labels) for labels in sets.labels()]
         return {f"{model.target} {percentages([coverage])[0]}": np.array(texts, dtype=object)}, sets.explain()
     intervals = model.interval(columns, coverage, source=source, locate=locate)
     levels = [0.5 - coverage / 2, 0.5 + coverage / 2]
     names = [f"{model.target} {name}" for name in percentages(levels)]
     return dict(zip(names, (intervals.lower, intervals.upper), strict=True)), intervals.explain()
+
+
+def joined(labels: Iterable[Any]) -> str:
+    """Return a set of classes as text: with bars between them, and in quotation marks where a class has a bar itself.
+
+    >>> joined(["a", "b"]), joined(["a|b", "c"])
+    ('a|b', '"a|b"|c')
+    """
+    text = io.StringIO()
+    csv.writer(text, delimiter="|", lineterminator="").writerow(labels)
+    return text.getvalue()
 
 
 def _decisions(model: TableModel, values: np.ndarray) -> dict[str, np.ndarray]:

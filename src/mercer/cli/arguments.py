@@ -22,7 +22,10 @@ from mercer.cli.options import (
     roles_of_columns,
 )
 
-_FILE = "A .csv, .tsv, .xlsx, .parquet, .libsvm, .npz, .json or .ts file, a folder of series or graphs, or sample:NAME."
+_FILE = (
+    "A .csv, .tsv, .xlsx, .parquet, .arrow, .libsvm, .npz, .json or .ts file, a folder of series or graphs, or "
+    "sample:NAME."
+)
 
 _TASK = (
     "By default worked out from the target: text means classification, and so do whole numbers with few different "
@@ -156,7 +159,7 @@ Approximation = Annotated[
         metavar="nystroem",
         show_default=False,
         help="Fit to all rows over landmarks, in time linear in the number of rows. DATA is read in blocks; it may be "
-        "a quoted pattern ('rows/*.parquet') or a folder. Every tenth row is held out for the score.",
+        "a quoted pattern ('rows/*.parquet') or a folder. A tenth of the rows is held out for the score.",
     ),
 ]
 Landmarks = Annotated[

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+import shlex
 from pathlib import Path
 from typing import Any
 
 from mercer._errors import ModelFileError
 from mercer.cli.show import Printer
 from mercer.cli.stored import stored_report
-from mercer.data.words import printable
+from mercer.data.words import printable, shown
 
 
 def inspect(path: Path, json: bool) -> None:
@@ -25,7 +25,7 @@ def command(path: Path, json: bool) -> None:
     Raises
     ------
     ModelFileError
-        If the file was written by a version that did not keep it.
+        If the file was written by a version that did not keep it, or holds another command.
     """
     report, _ = stored_report(path)
     if not report.get("command"):
@@ -33,12 +33,33 @@ def command(path: Path, json: bool) -> None:
             f"{path} does not say which command made it: it was written by an older version of Mercer. Show what it "
             "has with mercer inspect."
         )
+    try:
+        words = shlex.split(report["command"])
+    except ValueError:
+        words = []
+    if words[:1] != ["mercer"] or words[1:2] not in (["fit"], ["tune"]):
+        raise ModelFileError(
+            f"{path} names a command that mercer fit does not write: {shown(report['command'])}. Do not run it; get "
+            "the model again from its author."
+        )
+    # Each word is quoted anew, so that a shell runs no other command that may stand in the file.
+    line = " ".join(map(_quoted, words))
     printer = Printer(json=json)
-    printer.object({"file": str(path), "command": report["command"], "data_sha256": report.get("data_sha256")})
+    printer.object({"file": str(path), "command": line, "data_sha256": report.get("data_sha256")})
     if not json:
-        line = report["command"]
-        # Another program, such as a shell, gets it unchanged.
-        print(printable(line) if sys.stdout.isatty() else line)
+        print(line)
+
+
+def _quoted(word: str) -> str:
+    r"""A word as a shell reads it; characters that a terminal obeys are escaped.
+
+    >>> print(_quoted("a.csv"), _quoted("my data"), _quoted("a\x1b[2J'b"))
+    a.csv 'my data' $'a\x1b[2J\'b'
+    """
+    if printable(word) == word and not {"\n", "\t"} & set(word):
+        return shlex.quote(word)
+    escaped = printable(word.replace("\\", "\\\\").replace("'", "\\'"))
+    return "$'" + escaped.replace("\n", "\\n").replace("\t", "\\t") + "'"
 
 
 def _columns(schema: dict[str, Any]) -> dict[str, str]:

@@ -135,7 +135,7 @@ class Predicted:
             truth.append(y)
             predicted.append(model.predict_encoded(rows))
             if classes is not None and hasattr(model, "predict_proba"):
-                shares.append(model.estimator_.predict_proba(rows))
+                shares.append(model.predict_proba_encoded(rows))
         if not truth:
             return None
         task, labels = ("regression", []) if classes is None else ("classification", classes.tolist())

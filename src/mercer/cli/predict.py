@@ -92,7 +92,7 @@ class _Part:
         with printer.progress("predict"):
             predicted: np.ndarray = model.predict(columns, source=source, locate=table.locate)
             more, words = answers(columns, model, options, source, table.locate)
-        return self._as_written(written, kept) if kept else None, {model.target: predicted} | more, words
+        return self._as_written(written, kept) if kept else None, _named(model.target, predicted, more), words
 
     def in_blocks(self, model: TableModel) -> Iterator[Any]:
         """The same, block by block."""
@@ -101,7 +101,7 @@ class _Part:
             predicted = model.predict(X, source=options.data, locate=locate)
             more, _ = answers(X, model, options, options.data, locate)
             files = np.full(len(predicted), self.name, dtype=object) if self.is_one_of_several else None
-            yield _frame(files, kept, {model.target: predicted} | more)
+            yield _frame(files, kept, _named(model.target, predicted, more))
 
     def _as_written(self, table: Table, names: list[str]) -> Any:
         """Columns of a table with the text of each entry in its file: as numbers where these are written so."""
@@ -197,6 +197,11 @@ def _frame(files: np.ndarray | None, kept: Any, answers_by_name: dict[str, np.nd
         # A table that is itself a result, with all of its columns kept, also has the prefixed name.
         columns[_unlike(f"predicted {name}", names) if name in names else name] = values
     return optional("pandas", "writing predictions").DataFrame(columns)
+
+
+def _named(target: str, predicted: np.ndarray, more: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The predictions and further columns, which get another name if they are called like the target, as ``P(a)``."""
+    return {target: predicted} | {_unlike(name, {target, *(more.keys() - {name})}): its for name, its in more.items()}
 
 
 def _unlike(name: str, names: set[str]) -> str:

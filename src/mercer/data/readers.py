@@ -46,8 +46,8 @@ def read_table(
     Parameters
     ----------
     source : str or pathlib.Path
-        A ``.csv``, ``.tsv``, ``.txt``, ``.parquet``, ``.libsvm`` (``.svmlight``, ``.svm``) or ``.npz`` file, or
-        ``"sample:NAME"`` with a name of :func:`mercer.data.samples.samples`. Text may be packed
+        A ``.csv``, ``.tsv``, ``.txt``, ``.parquet``, ``.arrow``, ``.libsvm`` (``.svmlight``, ``.svm``) or ``.npz`` file,
+        or ``"sample:NAME"`` with a name of :func:`mercer.data.samples.samples`. Text may be packed
         (:class:`mercer.data.text_files.TextFile`). In CSV files the separator may be a comma, a semicolon, a tab or a
         bar; an empty field, ``?``, ``NA``, ``None``, ``null`` and ``NaN`` are missing values
         (:data:`mercer.data.text_columns.MISSING_WORDS`), but a line with fewer fields than the header is an error,
@@ -178,19 +178,30 @@ def _guarded(field: str) -> Any:
     return f"={field}" if field.strip() else np.nan
 
 
-# --- Parquet ------------------------------------------------------------------------------------------------
+# --- Parquet and Arrow --------------------------------------------------------------------------------------
 
 
 def _read_parquet(path: Path) -> Table:
-    pandas = optional("pandas", f"reading {path.name}")
-    arrow = optional("pyarrow", f"reading {path.name}")
-    try:
+    def read(pandas: Any) -> Any:
         stated = optional("pyarrow.parquet", f"reading {path.name}").read_metadata(path)
         # Repeated values are packed: a file of two megabytes may hold a billion numbers.
         memory.require(8 * stated.num_rows * stated.num_columns, f"the table of {stated.num_rows:,} rows in {path}")
-        frame = pandas.read_parquet(path, engine="pyarrow")
+        return pandas.read_parquet(path, engine="pyarrow")
+
+    return _read_arrow(path, "Parquet", read)
+
+
+def _read_feather(path: Path) -> Table:
+    return _read_arrow(path, "Arrow", lambda pandas: pandas.read_feather(path))
+
+
+def _read_arrow(path: Path, what: str, read: Callable[[Any], Any]) -> Table:
+    pandas = optional("pandas", f"reading {path.name}")
+    arrow = optional("pyarrow", f"reading {path.name}")
+    try:
+        frame = read(pandas)
     except (arrow.ArrowException, OSError) as error:
-        raise DataError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
+        raise DataError(f"{path} cannot be read as {what}: {str(error).splitlines()[0]}") from error
     # An index with a name is a column that pandas set apart; one without is the number of the row.
     frame = frame.reset_index(drop=frame.index.names == [None])
     frame.columns = [str(name) for name in frame.columns]
@@ -239,6 +250,7 @@ _TEXT_READERS: dict[str, Callable[[TextFile, Collection[str], Collection[str]], 
 _READERS: dict[str, Callable[[Path], Table]] = {
     ".parquet": _read_parquet,
     ".pq": _read_parquet,
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), _read_feather),
     ".npz": read_archive,
     **dict.fromkeys(SUFFIXES, read_workbook),
 }

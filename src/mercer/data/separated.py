@@ -21,7 +21,7 @@ from mercer.data.text_files import TextFile
 from mercer.data.words import listing
 
 FORMATS = (
-    ".csv, .tsv, .txt, .parquet, .libsvm (or .svmlight, .svm), "
+    ".csv, .tsv, .txt, .parquet, .arrow (or .feather), .libsvm (or .svmlight, .svm), "
     ".npz, .json, .ts, .xlsx (or .xls, .ods); those of text also with .gz, or in a .zip of their own"
 )
 # Lines from which the dialect of a text file is inferred.

@@ -362,7 +362,12 @@ class TableModel(BaseEstimator):
     def predict_proba(self, X: RowsLike, *, source: str = "the table", locate: Locate = row_place) -> Matrix:
         """Probabilities of the classes, shape (n, k): those of the estimator, or else of its calibration."""
         check_is_fitted(self, "estimator_")
-        rows = self.encoder_.transform(X, source=source, locate=locate)
+        return self.predict_proba_encoded(self.encoder_.transform(X, source=source, locate=locate))
+
+    @available_if(_gives_probabilities)
+    def predict_proba_encoded(self, rows: Any) -> Matrix:
+        """What ``predict_proba`` returns, for rows as ``encoder_.transform`` returns them, shape (n, k)."""
+        check_is_fitted(self, "estimator_")
         if hasattr(self.estimator_, "predict_proba"):
             return np.asarray(self.estimator_.predict_proba(rows))
         return np.asarray(self.calibration_.probabilities(self.estimator_, rows, self.classes_))

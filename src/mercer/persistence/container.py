@@ -22,10 +22,14 @@ from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
+from mercer import __version__
 from mercer._errors import ModelFileError
 from mercer.engine.drafts import written_in_one_stroke
 from mercer.engine.memory import describe, require
 from mercer.persistence.lead import PREFIX, check_lead, opened
+
+FORMAT_VERSION = 1
+"""The version of the format of model files that is written, and the newest that is read."""
 
 _DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"),
@@ -154,6 +158,25 @@ def read_texts(path: Path) -> dict[str, str]:
     """
     with opened(path) as file:
         return _parse(*_verified_header(file))[0]
+
+
+def check_format(texts: Mapping[str, str]) -> None:
+    """Raise an error unless the text entries of a file are in a format that this version reads.
+
+    Raises
+    ------
+    ModelFileError
+        If the format is newer; the message says which version wrote the file.
+    """
+    written = texts.get("format_version", "")
+    if not (written.isascii() and written.isdigit()) or len(written) > 9 or int(written) < 1:
+        malformed("it does not state the version of its format")
+    if int(written) > FORMAT_VERSION:
+        raise ModelFileError(
+            f"the file has version {written} of the format and was written by mercer "
+            f"{texts.get('mercer_version', '')[:40]}; the mercer installed here ({__version__}) reads "
+            f"up to version {FORMAT_VERSION}. Upgrade with pip install -U mercer."
+        )
 
 
 def malformed(what: str) -> NoReturn:

@@ -27,10 +27,13 @@ def look(path: Path, *paths: Sequence[str]) -> tuple[str, list[Any]]:
     Raises
     ------
     ModelFileError
-        If the file is not a model file, was altered, or has something other than plain values at a path.
+        If the file is not a model file, was altered, is of a newer version, or has something other than plain values
+        at a path.
     """
     try:
-        table = container.parse_json(container.read_texts(path).get("model", ""), "table of objects")
+        texts = container.read_texts(path)
+        container.check_format(texts)
+        table = container.parse_json(texts.get("model", ""), "table of objects")
         nodes = table.get("nodes") if isinstance(table, dict) else None
         if not isinstance(nodes, list) or not all(isinstance(node, dict) for node in nodes):
             malformed("its table of objects is not a list of them")

@@ -18,13 +18,12 @@ import sklearn
 from mercer import __version__
 from mercer._errors import MercerWarning, ModelFileError
 from mercer.persistence import container
+from mercer.persistence.container import FORMAT_VERSION
 from mercer.persistence.decode import Decoder
 from mercer.persistence.encode import Encoder
 from mercer.persistence.registry import registry
 
 __all__ = ["FORMAT_VERSION", "load", "save"]
-
-FORMAT_VERSION = 1
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -131,16 +130,8 @@ def _path(path: str | os.PathLike[str]) -> Path:
 
 def _check_versions(texts: dict[str, str]) -> None:
     expected = {"format_version", "mercer_version", "sklearn_version", "model"}
-    written = texts.get("format_version", "")
-    if not (written.isascii() and written.isdigit()) or len(written) > 9:
-        container.malformed("it does not state the version of its format")
-    if int(written) > FORMAT_VERSION:
-        raise ModelFileError(
-            f"the file has version {written} of the format and was written by mercer "
-            f"{texts.get('mercer_version', '')[:40]}; the mercer installed here ({__version__}) reads "
-            f"up to version {FORMAT_VERSION}. Upgrade with pip install -U mercer."
-        )
-    if set(texts) != expected or int(written) < 1:
+    container.check_format(texts)
+    if set(texts) != expected:
         container.malformed(f"its metadata are {sorted(texts)}")
     if texts["sklearn_version"] != sklearn.__version__:
         warnings.warn(
