@@ -46,8 +46,8 @@ def read_table(
     Parameters
     ----------
     source : str or pathlib.Path
-        A ``.csv``, ``.tsv``, ``.txt``, ``.parquet``, ``.arrow``, ``.libsvm`` (``.svmlight``, ``.svm``) or ``.npz`` file,
-        or ``"sample:NAME"`` with a name of :func:`mercer.data.samples.samples`. Text may be packed
+        A ``.csv``, ``.tsv``, ``.txt``, ``.parquet``, ``.arrow``, ``.libsvm`` (``.svmlight``, ``.svm``) or ``.npz``
+        file, or ``"sample:NAME"`` with a name of :func:`mercer.data.samples.samples`. Text may be packed
         (:class:`mercer.data.text_files.TextFile`). In CSV files the separator may be a comma, a semicolon, a tab or a
         bar; an empty field, ``?``, ``NA``, ``None``, ``null`` and ``NaN`` are missing values
         (:data:`mercer.data.text_columns.MISSING_WORDS`), but a line with fewer fields than the header is an error,
