@@ -420,7 +420,9 @@ def rounding(r: Rows, case: Case) -> float:
     chosen = getattr(case.model, "support_", slice(None)) if r.chosen is None else r.chosen
     function = np.abs(coef) @ sizes[chosen]
     slopes = sum(np.sum(term.weight * sizes) for term in case.problem.terms if len(term.weight) == len(sizes))
-    return float(4 * len(sizes) * np.finfo(float).eps * np.sum(function**2 * case.problem.square.max() + function * slopes))
+    return float(
+        4 * len(sizes) * np.finfo(float).eps * np.sum(function**2 * case.problem.square.max() + function * slopes)
+    )
 
 
 def compared(number: int) -> Compared | None:

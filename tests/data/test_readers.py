@@ -63,6 +63,11 @@ def test_decimal_commas_may_begin_in_a_later_row(tmp_path):
     assert table.columns["a"].tolist() == [1.0, 2.5] and table.columns["b"].tolist() == ["x,1,y", "y"]
 
 
+def test_decimal_commas_with_exponents(tmp_path):
+    table = read_table(_write(tmp_path / "a.csv", "a;b\n1,28e+04;x\n-3E2;y\n2,5e-1;x\n"))
+    assert table.columns["a"].tolist() == [12800.0, -300.0, 0.25]
+
+
 def test_separators_within_quotes_do_not_count(tmp_path):
     table = read_table(_write(tmp_path / "a.csv", '"a;b;c",y\n1,2\n3,4\n'))
     assert table.names == ["a;b;c", "y"]

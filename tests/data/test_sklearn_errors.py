@@ -45,7 +45,7 @@ def test_parameters_of_hundreds_of_digits(model: KernelRidge | SVC, words: str) 
 def test_they_are_refused_in_tables_scores_and_budgets() -> None:
     # pandas 2 makes no frame of an array with such a number.
     table = pd.DataFrame({"a": pd.Series([10**400, *range(30)], dtype=object), "b": np.arange(31.0)})
-    with pytest.raises(DataError, match="inf, but numbers must be finite"):
+    with pytest.raises(DataError, match="inf in row 1, but numbers must be finite"):
         TabularRegressor().fit(table, np.arange(31.0))
     model = KernelRidge().fit([[1.0], [2.0]], [0, 1])
     with pytest.raises(DataError, match="too many digits"):

@@ -21,7 +21,7 @@ from mercer.cli.choose_blocks import Choice, Sample, choose
 from mercer.cli.compare import advice_beside_constant
 from mercer.cli.hold_out import Draw, warn_of_single
 from mercer.cli.job import Job
-from mercer.cli.large import SplitRows, blocks_of_files, calibrate, compared
+from mercer.cli.large import SplitRows, calibrate, compared
 from mercer.cli.learners import learner, requested_task
 from mercer.cli.options import FitOptions, parse_settings
 from mercer.cli.reading import Reading
@@ -197,7 +197,7 @@ def _distance(fitted: Any, training: Blocks, large: Large, options: FitOptions) 
 
 def _read(options: FitOptions) -> Large:
     """Read a sample of the rows that are not held out, for the kinds of the columns, and what is left open."""
-    names = blocks_of_files(options).columns
+    names = Blocks(options.data, encoding=options.encoding).columns
     if names is None:
         raise DataError(
             f"{options.data} has no named columns, and --approximation reads tables: CSV, TSV, Parquet or Arrow files."
@@ -211,7 +211,8 @@ def _read(options: FitOptions) -> Large:
     columns = [each for each in names if each != name and each not in options.drop]
     target, notation = _task(options, name, columns)
     draw = Draw(options.held_out, target.task == "classification", options.seed) if options.held_out else None
-    rows = SplitRows(blocks_of_files(options, name, columns).frames(), name, Reading(notation), draw)
+    blocks = Blocks(options.data, name, columns=columns, encoding=options.encoding)
+    rows = SplitRows(blocks.frames(), name, Reading(notation), draw)
     drawn = rows.training().frames().sample(_SAMPLE, random_state=options.seed)
     if options.parse_numbers:
         frame, numbers = parse_numbers(drawn.X, options.data)
@@ -225,7 +226,7 @@ def _read(options: FitOptions) -> Large:
 def _task(options: FitOptions, name: str, columns: list[str]) -> tuple[Target, dict[str, Notation | DateForm]]:
     """The target of a sample of all rows, and its notation if that is not the usual one; one pass over the targets."""
     reservoir, labels = Reservoir(_SAMPLE, generator(options.seed)), Labels()
-    for block in blocks_of_files(options, name, columns[:1]).frames():
+    for block in Blocks(options.data, name, columns=columns[:1], encoding=options.encoding).frames():
         assert block.y is not None
         reservoir.add(block)
         labels.add(block.y, np.ones(block.rows))

@@ -11,7 +11,6 @@ import numpy as np
 
 from mercer._errors import DataError
 from mercer.cli.hold_out import Draw
-from mercer.cli.options import FitOptions, UseOptions
 from mercer.cli.reading import Reading
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.schema import Locate
@@ -22,18 +21,6 @@ from mercer.reports.scores import probability_scores, scores
 
 # A part of a table: a data frame, and its targets.
 Part = tuple[Any, np.ndarray]
-
-
-def blocks_of_files(
-    options: FitOptions | UseOptions,
-    target: str | None = None,
-    columns: list[str] | None = None,
-    dtype: dict[str, str] | None = None,
-) -> Blocks:
-    """Return the rows of the files of a command, in the encoding that it names."""
-    if options.encoding is None:
-        return Blocks(options.data, target, columns=columns, dtype=dtype)
-    return Blocks.from_csv(options.data, target, columns=columns, dtype=dtype, encoding=options.encoding)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,10 @@ from typing import Any
 from mercer._errors import ParameterError
 from mercer.cli.answers import kept_columns
 from mercer.cli.checks import is_several
-from mercer.cli.large import Part, Predicted, blocks_of_files
+from mercer.cli.large import Part, Predicted
 from mercer.cli.options import UseOptions
 from mercer.cli.reading import Reading
+from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.sink import write_blocks
 from mercer.data.blocks.written import written_columns
 from mercer.data.schema import Locate
@@ -60,11 +61,13 @@ def write(options: UseOptions, frames: Iterator[Any]) -> int:
 
 
 def blocks_of(options: UseOptions, model: TableModel) -> Iterator[tuple[Any, Any, Locate]]:
-    """The rows in blocks of data frames: columns to predict from, columns that are kept or None, and their places."""
-    (names, dtype), reading, first = _columns(options, model), Reading.of(model.report_), 0
-    blocks = blocks_of_files(options, None, names, dtype).frames()
-    kept = kept_columns(options.keep, blocks_of_files(options).columns or (), options.data)
+    """The rows in blocks of data frames: the columns to predict from, those that are kept or None, and their places."""
+    names, dtype = _columns(options, model)
+    blocks = Blocks(options.data, columns=names, dtype=dtype, encoding=options.encoding).frames()
+    every = Blocks(options.data, encoding=options.encoding).columns or ()
+    kept = kept_columns(options.keep, every, options.data)
     written = written_columns(options.data, kept, blocks.rows_per_block, options.encoding) if kept else repeat(None)
+    reading, first = Reading.of(model.report_), 0
     for (block, _, _), columns in zip(blocks, written, strict=False):
         locate = shifted(row_place, first)
         yield reading.frame(block, options.data, locate), columns, locate
@@ -80,7 +83,7 @@ def evaluate(options: UseOptions, model: TableModel) -> tuple[Predicted, str]:
         If a file lacks a column, or holds entries of another kind or classes that the model does not know.
     """
     (names, dtype), reading = _columns(options, model), Reading.of(model.report_)
-    blocks = blocks_of_files(options, model.target, names, dtype)
+    blocks = Blocks(options.data, model.target, columns=names, dtype=dtype, encoding=options.encoding)
 
     def parts() -> Iterator[Part]:
         first = 0
@@ -98,7 +101,7 @@ def evaluate(options: UseOptions, model: TableModel) -> tuple[Predicted, str]:
 
 def _columns(options: UseOptions, model: TableModel) -> tuple[list[str] | None, dict[str, str] | None]:
     """The columns to predict from, and those that are text for the model, whatever they look like in one file."""
-    names = blocks_of_files(options).columns
+    names = Blocks(options.data, encoding=options.encoding).columns
     if names is None:
         return None, None
     verbatim, texts = Reading.of(model.report_).columns(model)

@@ -246,18 +246,6 @@ def dates(column: Column, locate: Callable[[int], str] = row_place) -> tuple[Vec
     return values, missing
 
 
-def date_times(entries: np.ndarray) -> np.ndarray:
-    """Entries (n,) of which times of day are those of the first day of 1970.
-
-    >>> date_times(np.array([time(14, 5), None], dtype=object)).tolist()
-    [datetime.datetime(1970, 1, 1, 14, 5), None]
-    """
-    if entries.dtype.kind != "O" or time not in set(map(type, entries)):
-        return entries
-    dated = [datetime.combine(_FIRST_DAY, entry) if isinstance(entry, time) else entry for entry in entries]
-    return np.array(dated, dtype=object)
-
-
 def not_dates(name: str, entries: Any, strange: Sequence[int]) -> str:
     """The message for entries of a column of dates that are none, by their rows; it begins with the column.
 
@@ -269,6 +257,18 @@ leave it empty."
         f"column {shown(name)}: {shown(entries[strange[0]])} is not a date such as 2026-01-31 or 2026-01-31 08:30 "
         f"({len(strange)} of {len(entries)} rows). Correct it, or leave it empty."
     )
+
+
+def date_times(entries: np.ndarray) -> np.ndarray:
+    """Entries (n,) of which times of day are those of the first day of 1970.
+
+    >>> date_times(np.array([time(14, 5), None], dtype=object)).tolist()
+    [datetime.datetime(1970, 1, 1, 14, 5), None]
+    """
+    if entries.dtype.kind != "O" or time not in set(map(type, entries)):
+        return entries
+    dated = [datetime.combine(_FIRST_DAY, entry) if isinstance(entry, time) else entry for entry in entries]
+    return np.array(dated, dtype=object)
 
 
 def is_date(text: str) -> bool:

@@ -29,7 +29,7 @@ _HEAD = 200
 # A line with so many more separators than the header is looked at first: pandas would read all of its fields.
 _MANY_MORE = 10_000
 # Digits with one mark that may stand before decimals; between thousands, three digits follow each, and no zero leads.
-_NUMBER = re.compile(r"[-+]?\d*(?P<mark>[.,])\d+", re.ASCII)
+_NUMBER = re.compile(r"[-+]?\d*(?P<mark>[.,])\d+(?:[eE][-+]?\d+)?", re.ASCII)
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}[.,]\d{3}", re.ASCII)
 _QUOTATION = re.compile(r'"([^"]|"")*"\s*')
 
@@ -69,7 +69,7 @@ class Separated:
         names = [name for name in self.names if name in self.left_open and name not in texts]
         if names:
             warn_user(
-                f"{self.path}: {listing(names, 3)}: three digits follow every comma, as in 1,050, which is read as "
+                f"{self.file}: {listing(names, 3)}: three digits follow every comma, as in 1,050, which is read as "
                 "1.05 as in other files with semicolons. If the commas stand between thousands, leave them out.",
                 MercerWarning,
             )

@@ -44,6 +44,8 @@ class Blocks(Passes):
     dtype : dict of str to str, optional
         Types of columns of CSV files that the first 1000 rows do not show, such as ``{"zip": "str"}``. Other sources
         have types of their own.
+    encoding : str, optional
+        That of CSV files. Default: UTF-8, or UTF-16 if a file has its byte order mark.
     rows_per_block : int, optional
         Default: 16 MiB of float64 by the number of columns, at most 131,072 rows; 16,384 rows of sparse matrices. It
         does not depend on the memory that is free.
@@ -88,9 +90,10 @@ class Blocks(Passes):
         columns: Any = None,
         sample_weight: Any = None,
         dtype: Mapping[str, str] | None = None,
+        encoding: str | None = None,
         rows_per_block: int | None = None,
     ) -> None:
-        self._set(recognise(source, target, columns, sample_weight, dtype), rows_per_block)
+        self._set(recognise(source, target, columns, sample_weight, dtype, encoding), rows_per_block)
 
     @classmethod
     def from_parquet(

@@ -17,9 +17,9 @@ from mercer.data.blocks.choice import Choice
 from mercer.data.blocks.files import Files, find_files
 from mercer.data.blocks.named_columns import FrameColumns
 from mercer.data.blocks.source import Layout, Source, frame_layout, piece_of
-from mercer.data.code_columns import restore_codes
 from mercer.data.separated import Separated, separated
 from mercer.data.table import is_number
+from mercer.data.text_columns import are_codes
 from mercer.data.text_files import DAMAGE, TextFile, damaged, suffix_of, wrong_encoding
 from mercer.data.words import listing, shown
 
@@ -119,8 +119,8 @@ class CsvSource(Source):
         needed = [*columns, *self.choice.targets, *([self.choice.weight] if self.choice.weight else [])]
         with _named_faults(first.file), first.errors():
             head = next(_chunks(first, _HEAD, {}))
-            restore_codes(head, next(_chunks(first, _HEAD, dict.fromkeys(first.names, "str"))))
-        types = {name: _type_of(head[name]) for name in needed}
+            texts = next(_chunks(first, _HEAD, dict.fromkeys(first.names, "str")))
+        types = {name: "str" if are_codes(texts[name].dropna()) else _type_of(head[name]) for name in needed}
         types |= {name: kind for name, kind in self.dtype if name in types}
         first.note_numbers([name for name in first.names if types.get(name, "str") == "str"])
         return types

@@ -34,7 +34,12 @@ _SUFFIXES = {
 
 
 def recognise(
-    source: Any, target: Any, columns: Any, sample_weight: Any, dtype: Mapping[str, str] | None = None
+    source: Any,
+    target: Any,
+    columns: Any,
+    sample_weight: Any,
+    dtype: Mapping[str, str] | None = None,
+    encoding: str | None = None,
 ) -> Source:
     """Return the source that the arguments of :class:`~mercer.Blocks` describe.
 
@@ -46,7 +51,8 @@ def recognise(
         If arguments do not fit its kind.
     """
     if _are_paths(source):
-        return _files(source, target, columns, sample_weight, dtype)
+        return _files(source, target, columns, sample_weight, dtype, encoding)
+    _require_no(encoding)
     if hasattr(source, "__next__"):
         raise DataError(
             f"the source is a {type(source).__name__}, which can be read only once, but several passes are needed. "
@@ -68,17 +74,26 @@ def recognise(
     return ArraySource.of(source, target, sample_weight)
 
 
+def _require_no(encoding: str | None) -> None:
+    if encoding is not None:
+        raise ParameterError(f"encoding={encoding!r} is for CSV and TSV files alone; leave it out.")
+
+
 def _are_paths(source: Any) -> bool:
     several = isinstance(source, (list, tuple)) and len(source) > 0
     return isinstance(source, (str, Path)) or (several and all(isinstance(one, (str, Path)) for one in source))
 
 
-def _files(source: Any, target: Any, columns: Any, sample_weight: Any, dtype: Mapping[str, str] | None) -> Source:
+def _files(
+    source: Any, target: Any, columns: Any, sample_weight: Any, dtype: Mapping[str, str] | None, encoding: str | None
+) -> Source:
     kind = _kind_of(source)
+    if kind != "csv":
+        _require_no(encoding)
     if kind == "parquet":
         return ArrowSource.of(source, Choice.of(target, columns, sample_weight))
     if kind == "csv":
-        return CsvSource.of(source, Choice.of(target, columns, sample_weight), dtype)
+        return CsvSource.of(source, Choice.of(target, columns, sample_weight), dtype, encoding)
     if columns is not None:
         raise ParameterError("columns=[...] chooses columns by name, which only tables have.")
     if kind == "npy":

@@ -21,7 +21,7 @@ _ROWS = 2**16
 
 def is_written(path: Path) -> bool:
     """Whether a file is one whose columns can be read as they are written."""
-    return suffix_of(path) in (*csv_source.SUFFIXES, *arrow_source.SUFFIXES)
+    return suffix_of(path) in (*csv_source.SUFFIXES, csv_source.TEXT, *arrow_source.SUFFIXES)
 
 
 def written_columns(
@@ -39,7 +39,7 @@ def written_columns(
     names : sequence of str
     rows : int, optional
     encoding : str, optional
-        That of text files; see :class:`~mercer.data.text_files.TextFile`.
+        That of CSV files, as of :class:`mercer.Blocks`.
 
     Examples
     --------
@@ -50,12 +50,9 @@ def written_columns(
     {'id': ['007', '1.10'], 'ok': ['true', 'NA']}
     """
     paths = find_files(data, (*csv_source.SUFFIXES, *arrow_source.SUFFIXES))
-    is_text = suffix_of(paths[0]) in csv_source.SUFFIXES
-    pieces = (
-        _texts([TextFile(path, encoding) for path in paths], names, rows)
-        if is_text
-        else _typed(data, names, rows or _ROWS)
-    )
+    is_text = suffix_of(paths[0]) not in arrow_source.SUFFIXES
+    files = [TextFile(path, encoding) for path in paths if path.stat().st_size]
+    pieces = _texts(files, names, rows) if is_text else _typed(data, names, rows or _ROWS)
     if rows is None:
         yield optional("pandas", "reading columns").concat(list(pieces), ignore_index=True)
         return
@@ -70,8 +67,6 @@ def written_columns(
 def _texts(files: Sequence[TextFile], names: Sequence[str], rows: int | None) -> Iterator[Any]:
     pandas = optional("pandas", "reading columns")
     for file in files:
-        if not file.path.stat().st_size:
-            continue
         one = separated(file, "\t" if suffix_of(file.path) in (".tsv", ".tab") else None, whole=rows is None)
         options = {**one.options(), "na_filter": False, "dtype": str, "chunksize": rows or _ROWS}
         with file.open("part") as lines, pandas.read_csv(lines, **options) as reader:
