@@ -199,8 +199,9 @@ def rows(random: np.random.Generator, restricted: bool) -> Rows:
         chosen = random.choice(different, int(random.integers(1, len(different) // 2 + 1)), replace=False)
         _, sizes, directions = np.linalg.svd(features[chosen], full_matrices=False)
         features = features @ directions[sizes > 1e-12 * sizes[0]].T
+    # A row of each class has a weight.
     weight = random.integers(0, 4, n).astype(float) if random.random() < 0.3 else np.ones(n)
-    weight[:2] = np.maximum(weight[:2], 1.0)
+    weight[:3] = np.maximum(weight[:3], 1.0)
     return Rows(X, kernel, features, weight, chosen, random)
 
 
@@ -215,7 +216,7 @@ class Case:
 
 def _labels(r: Rows, classes: int = 2) -> np.ndarray:
     codes = np.argsort(np.argsort(r.X[:, 0] + r.random.normal(size=len(r.X)) * r.X[:, 0].std())) * classes // len(r.X)
-    codes[:2] = [0, classes - 1]
+    codes[:classes] = range(classes)
     return codes
 
 
