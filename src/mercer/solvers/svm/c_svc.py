@@ -68,8 +68,9 @@ class CSVC(PairMachine):
         if scaled is not None and scaled.certificate.kkt_violation > self.solver.tol:
             finer = replace(self.solver, tol=_FINER * self.solver.tol, stop="kkt")
             scaled = _scaled(box, finer.solve(box, Start(answer.value.beta, answer.value.gradient)))
-        good = scaled is not None and scaled.certificate.kkt_violation <= self.solver.tol
-        return scaled if good and scaled.certificate.gap < answer.certificate.gap else answer
+        if scaled is None or scaled.certificate.kkt_violation > self.solver.tol:
+            return answer
+        return scaled if scaled.certificate.gap < answer.certificate.gap else answer
 
 
 def _scaled(box: BoxQP, answer: Answer) -> Answer | None:
