@@ -32,6 +32,24 @@ def full_weights(model: Any, n: int) -> np.ndarray:
     return alpha
 
 
+@pytest.mark.parametrize("dtype, far", [(np.float64, [1000, 500]), (np.float32, [100, 50]), (np.float64, [1e4, 1e4])])
+def test_one_far_row_does_not_move_the_boundary_of_the_others(dtype: type, far: list[float]) -> None:
+    X = np.random.default_rng(1).normal(size=(60, 2)).astype(dtype)
+    X[7] = far
+    parameters: dict[str, Any] = {"nu": 0.3, "kernel": "poly", "degree": 3, "gamma": 1.0, "coef0": 1.0}
+    model, reference = OneClassSVM(**parameters).fit(X), Reference(**parameters, tol=1e-6).fit(X)
+    assert model.certificate_.status is Status.converged
+    assert model.offset_[0] == pytest.approx(reference.offset_[0], rel=1e-4)
+    # Rows on the boundary count as inside, which is left to rounding there.
+    outside = reference.decision_function(X) < -1e-3
+    np.testing.assert_array_equal(model.predict(X) < 0, outside)
+    certificate, alpha = model.certificate_, full_weights(model, 60)
+    scores = ((X.astype(np.float64) @ X.T.astype(np.float64) + 1.0) ** 3) @ alpha
+    slacks = np.maximum(model.offset_[0] - scores, 0.0)
+    primal = 0.5 * float(alpha @ scores) - 18.0 * model.offset_[0] + slacks.sum()
+    assert certificate.primal == pytest.approx(primal, rel=1e-5)
+
+
 @pytest.mark.parametrize(
     "parameters",
     [{}, {"gamma": "auto", "nu": 0.2}, {"kernel": "linear", "nu": 0.13}, {"kernel": "poly", "degree": 2, "nu": 0.51}],

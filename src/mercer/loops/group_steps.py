@@ -14,7 +14,7 @@ from mercer._types import Integers
 from mercer.loops._jit import jit
 from mercer.loops.box import shift
 from mercer.loops.picked import has_row
-from mercer.loops.smo import Candidate, first_largest, lowest, ordered, second_order_gains
+from mercer.loops.smo import TINY, Candidate, curvature_of, first_largest, lowest, ordered, second_order_gains
 
 _CHECK_EVERY = 4
 _NEAR = 0.5
@@ -88,7 +88,7 @@ def smo_steps_of_groups(rows, diagonal, F, weights, groups, room, limits):
             return step, 0.0
         if not present[b]:
             has_row(rows, b)
-        curvature = np.float64(max(diagonal[a] + diagonal[b] - real(2) * K[a, b], floor))
+        curvature = np.float64(curvature_of(diagonal[a], diagonal[b], K[a, b], floor, floor * real(TINY)))
         moved = shift(weights, rise, fall, i, j, (np.float64(top) - np.float64(F[b] - fall[j])) / curvature)
         _descend(F, K[a], K[b], real(moved))
     return max_steps, gap

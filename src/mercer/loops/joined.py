@@ -69,11 +69,9 @@ def solve_joined(blocks, store, work, weights, tol):
     a, q = cross.shape[0], K.shape[0]
     F, diagonal, room = work[0], work[4], StepRoom(work[1], work[2], work[3], work[3].view(np.int32))
     rows = PickedRows(K, present, K, np.empty(0, np.int64))
-    largest = np.float32(0)
     for r in range(q):
         diagonal[r] = own_first[r, r] if r < a else own_second[r - a, r - a]
-        largest = max(largest, diagonal[r])
-    least = np.float64(np.finfo(np.float32).eps * max(largest, np.finfo(np.float32).tiny))
+    least = np.float64(np.finfo(np.float32).eps)
     set_masks(weights, room.rise, room.fall)
     total, missing = 0, 0
     while missing >= 0 and total < _ROUND * q:
@@ -98,11 +96,9 @@ def solve_picked(rows, work, weights, tol):
     matrix, at = rows.matrix, rows.at
     q = at.shape[0]
     F, diagonal, room = work[0], work[4], StepRoom(work[1], work[2], work[3], work[3].view(np.int64))
-    largest = 0.0
     for r in range(q):
         diagonal[r] = matrix[at[r], at[r]]
-        largest = max(largest, diagonal[r])
-    least = np.finfo(np.float64).eps * max(largest, np.finfo(np.float32).tiny)
+    least = np.float64(np.finfo(np.float64).eps)
     set_masks(weights, room.rise, room.fall)
     steps, _, _ = smo_steps(rows, diagonal, F, weights, room, StepLimits(tol, least, _ROUND * q))
     return steps

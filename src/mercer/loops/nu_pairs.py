@@ -21,7 +21,6 @@ from mercer.loops.pairs import (
     BOUNDS,
     EPS,
     FIGURES,
-    LEAST,
     NEARER,
     ROUND,
     ROUNDS,
@@ -125,11 +124,11 @@ def _solve(rows, linear, weights, a, total, room, rule):
         tube[r] = 0.0
         largest = max(largest, abs(diagonal[r]))
     gradient_of(whole, beta, linear, F)
-    total_steps, least = 0, max(EPS * largest, LEAST)
+    total_steps = 0
     aim = _FIRST * 2.0 * total * largest
     for _ in range(ROUNDS):
         set_masks(weights, of_steps.rise, of_steps.fall)
-        limits = StepLimits(aim, least, min(ROUND * q, rule.limit - total_steps))
+        limits = StepLimits(aim, EPS, min(ROUND * q, rule.limit - total_steps))
         steps, _ = smo_steps_of_groups(rows, diagonal, F, weights, groups, of_steps, limits)
         total_steps += steps
         gap = _worst(F, weights, a)

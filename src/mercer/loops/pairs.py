@@ -30,7 +30,6 @@ _AT_BOUND = 1e-12
 # The box of the row that stands for the offset where that is 0.
 _WIDE = 1e150
 EPS = float(np.finfo(np.float64).eps)
-LEAST = EPS * float(np.finfo(np.float32).tiny)
 FIGURES = 7
 
 
@@ -113,13 +112,13 @@ def _solve(rows, linear, weights, balanced, room, rule):
         tube[r] = 0.0
         largest = max(largest, abs(diagonal[r]))
     gradient_of(whole, beta, linear, F)
-    total, rounding, gap, least = 0, 0.0, np.inf, max(EPS * largest, LEAST)
+    total, rounding, gap = 0, 0.0, np.inf
     # Steps to the tolerance first: mostly these find which weights are free.
     goal = 0.9 * rule.tol
     for _ in range(ROUNDS):
         aim = 0.9 * min(max(rule.exact, ABOVE * rounding), rule.tol)
         set_masks(weights, of_steps.rise, of_steps.fall)
-        limits = StepLimits(max(aim, goal), least, min(ROUND * q, rule.limit - total))
+        limits = StepLimits(max(aim, goal), EPS, min(ROUND * q, rule.limit - total))
         steps, gap, _ = smo_steps(rows, diagonal, F, weights, of_steps, limits)
         total += steps
         if gap <= aim:

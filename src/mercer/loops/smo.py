@@ -26,6 +26,8 @@ from mercer.loops._jit import jit
 from mercer.loops.box import set_masks, shift
 from mercer.loops.picked import has_row
 
+# The least curvature of a pair, where K is zero in both of its rows, in units of the rounding.
+TINY = float(np.finfo(np.float32).tiny)
 CHUNK = 64
 CHECK_EVERY = 8
 
@@ -41,7 +43,7 @@ class StepRoom(NamedTuple):
 
 
 class StepLimits(NamedTuple):
-    """When steps end, and the least curvature of a pair."""
+    """When steps end, and the least curvature of a pair as a part of ``|K_ii + K_jj|``: its rounding."""
 
     tolerance: float
     least: float
@@ -109,13 +111,21 @@ def move(F, row_i, row_j, step, mask, keys):
 
 
 @jit
+def curvature_of(own, other, entry, least, tiny):
+    """``K_ii + K_jj - 2 K_ij``, at least its rounding: that of the pair, whatever the size of other rows."""
+    total = own + other
+    return max(max(total - entry - entry, least * abs(total)), tiny)
+
+
+@jit
 def second_order_gains(F, mask, diagonal, least, candidate):
     """Second-order gain of pairing each row with the candidate; zero where there is none."""
     top, row, own, gains = candidate
     real = F.dtype.type
+    tiny = least * real(TINY)
     for k in range(F.shape[0]):
         b = max(top - F[k] + mask[k], real(0))
-        gains[k] = b * b / max(own + diagonal[k] - real(2) * row[k], least)
+        gains[k] = b * b / curvature_of(own, diagonal[k], row[k], least, tiny)
 
 
 @jit
@@ -168,7 +178,7 @@ def smo_steps(rows, diagonal, F, weights, room, limits):
             return step, 0.0, -1
         if not present[j] and not has_row(rows, j):
             return step, gap, j
-        curvature = np.float64(max(diagonal[i] + diagonal[j] - real(2) * K[i, j], floor))
+        curvature = np.float64(curvature_of(diagonal[i], diagonal[j], K[i, j], floor, floor * real(TINY)))
         length = (np.float64(top) - np.float64(F[j] - fall[j])) / curvature
         moved = shift(weights, rise, fall, i, j, length)
         move(F, K[i], K[j], real(moved), rise, bits)

@@ -17,7 +17,7 @@ import numpy as np
 from mercer._types import Array, Integers, Vector
 from mercer.loops._jit import jit
 from mercer.loops.box import AT_BOUND, slope_down, slope_up
-from mercer.loops.smo import CHECK_EVERY, Candidate, first_largest, lowest, move, ordered
+from mercer.loops.smo import CHECK_EVERY, TINY, Candidate, curvature_of, first_largest, lowest, move, ordered
 from mercer.loops.smo_double import PairStep
 
 # A pair is taken alone if no more than this part of its curvature is left: rounding of ``K p`` counts there.
@@ -51,12 +51,12 @@ def _gains(F, mask, diagonal, least, candidate, last):
     top, row, own, gains = candidate
     product, of_candidate, weight = last
     real = F.dtype.type
+    tiny = least * real(TINY)
     for k in range(F.shape[0]):
         b = max(top - F[k] + mask[k], real(0))
-        curvature = own + diagonal[k] - real(2) * row[k]
+        curvature = curvature_of(own, diagonal[k], row[k], least, tiny)
         shared = of_candidate - product[k]
-        left = max(curvature - shared * shared * weight, real(_LEAST_LEFT) * curvature)
-        gains[k] = b * b / max(left, least)
+        gains[k] = b * b / max(curvature - shared * shared * weight, real(_LEAST_LEFT) * curvature)
 
 
 @jit
@@ -173,13 +173,13 @@ def conjugate_steps(K, diagonal, F, weights, room, direction, limits):
             if np.isnan(work[j]):
                 F[i] = work[j]
             return step, 0.0
-        curvature = np.float64(max(diagonal[i] + diagonal[j] - real(2) * K[i, j], floor))
+        curvature = np.float64(curvature_of(diagonal[i], diagonal[j], K[i, j], floor, floor * real(TINY)))
         factor = 0.0
         if last > 0:
             shared = np.float64(product[i]) - np.float64(product[j])
             left = curvature - shared * shared / last
             if left > _LEAST_LEFT * curvature:
-                curvature = max(left, np.float64(floor))
+                curvature = left
                 factor = -shared / last
         count = _turned(direction, count, factor, i, j)
         length = (np.float64(top) - np.float64(F[j] - fall[j])) / curvature

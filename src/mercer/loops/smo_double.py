@@ -13,7 +13,18 @@ import numpy as np
 from mercer._types import Array, Integers
 from mercer.loops._jit import jit
 from mercer.loops.box import shift
-from mercer.loops.smo import CHECK_EVERY, CHUNK, Candidate, first_largest, largest, lowest, move, ordered
+from mercer.loops.smo import (
+    CHECK_EVERY,
+    CHUNK,
+    TINY,
+    Candidate,
+    curvature_of,
+    first_largest,
+    largest,
+    lowest,
+    move,
+    ordered,
+)
 
 
 class SecondKeys(NamedTuple):
@@ -60,12 +71,13 @@ def _gains_of_two(F, mask, diagonal, least, first, second):
     top, row, own, gains = first
     other_top, other_row, others, other_gains = second
     real = F.dtype.type
+    tiny = least * real(TINY)
     for k in range(F.shape[0]):
         f = F[k] - mask[k]
         b = max(top - f, real(0))
         c = max(other_top - f, real(0))
-        gains[k] = b * b / max(own + diagonal[k] - real(2) * row[k], least)
-        other_gains[k] = c * c / max(others + diagonal[k] - real(2) * other_row[k], least)
+        gains[k] = b * b / curvature_of(own, diagonal[k], row[k], least, tiny)
+        other_gains[k] = c * c / curvature_of(others, diagonal[k], other_row[k], least, tiny)
 
 
 @jit
@@ -119,7 +131,7 @@ def smo_double_steps(K, diagonal, F, weights, room, second_keys, limits):
         second_work[i] = real(0)
         second_work[j] = real(0)
         second_work[k] = real(0)
-        curvature = np.float64(max(diagonal[i] + diagonal[j] - real(2) * K[i, j], floor))
+        curvature = np.float64(curvature_of(diagonal[i], diagonal[j], K[i, j], floor, floor * real(TINY)))
         length = (np.float64(top) - np.float64(F[j] - fall[j])) / curvature
         moved = shift(weights, rise, fall, i, j, length)
         steps += 1
@@ -127,7 +139,7 @@ def smo_double_steps(K, diagonal, F, weights, room, second_keys, limits):
         if k != i and k != j and steps < max_steps and second_work[m] > 0:
             up = np.float64(second) - moved * np.float64(K[i, k] - K[j, k])
             down = np.float64(F[m] - fall[m]) - moved * np.float64(K[i, m] - K[j, m])
-            curvature = np.float64(max(diagonal[k] + diagonal[m] - real(2) * K[k, m], floor))
+            curvature = np.float64(curvature_of(diagonal[k], diagonal[m], K[k, m], floor, floor * real(TINY)))
             if up > down:
                 other = shift(weights, rise, fall, k, m, (up - down) / curvature)
                 steps += 1

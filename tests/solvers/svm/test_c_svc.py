@@ -55,6 +55,18 @@ def test_a_huge_cost_without_an_intercept_and_with_many_classes() -> None:
         assert model.certificate_.dual == pytest.approx(hard.certificate_.dual, rel=1e-8)
 
 
+@pytest.mark.parametrize("n, far", [(60, 1e5), (60, 1e8), (600, 1e5)])
+def test_one_far_row_does_not_shorten_the_steps_of_the_others(n: int, far: float) -> None:
+    X, y = separable(n)
+    X[7] = [far, 0.5 * far, -far]
+    model = SVC(kernel="poly", degree=3, gamma=1.0, coef0=1.0, stop="gap", tol=1e-4).fit(X, y)
+    assert model.certificate_.status.name == "converged" and model.n_iter_[0] < 200 * n
+    # Half the squared norm and the slacks, from coefficients of the 20 features of degree 3 at most.
+    w, signs = model.coef_[0], 2 * y - 1
+    slack = np.maximum(0.0, 1.0 - signs * model.decision_function(X))
+    assert model.certificate_.primal == pytest.approx(0.5 * w @ w + slack.sum(), rel=1e-6)
+
+
 def test_a_huge_cost_with_another_solver() -> None:
     X, y = separable(30)
     model = SVC(C=1e14, gamma=3.0, solver=ProjectedGradient(tol=1e-3, accelerated=True)).fit(X, y)

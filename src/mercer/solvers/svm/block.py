@@ -86,7 +86,7 @@ class Block:
         F, diagonal = self._F[:q], self._diagonal[:q]
         rows = PickedRows(K, self._present[:q], K, _NOWHERE)
         room = StepRoom(self._rise[:q], self._fall[:q], self._work[:q], self._bits[:q])
-        least = float(np.finfo(self.dtype).eps * max(diagonal.max(), np.finfo(np.float32).tiny))
+        least = float(np.finfo(self.dtype).eps)
         while total < max_steps:
             portion = min(max_steps - total, max(_CALL // q, 100))
             limits = StepLimits(tolerance, least, portion)

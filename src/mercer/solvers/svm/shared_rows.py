@@ -57,7 +57,7 @@ def on_shared_rows(K: Array, point: Iterate, tol: float, limit: int) -> None:
     weights = BoxWeights(beta, point.lower, point.upper, np.zeros(2 * m))
     set_masks(weights, rise, fall)
     diagonal, room = K.diagonal().copy(), StepRoom(rise, fall, work, work.view(np.int64))
-    least = float(np.finfo(np.float64).eps * max(diagonal.max(), np.finfo(np.float32).tiny))
+    least = float(np.finfo(np.float64).eps)
     rows = PickedRows(K, np.ones(m, dtype=bool), K, np.empty(0, dtype=np.intp))
     groups = TwoGroups(np.array([0, 0]), np.array([m, m]))
     left = min(limit - point.steps, int(_STEPS * m))
