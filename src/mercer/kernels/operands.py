@@ -104,8 +104,9 @@ class GivenRows:
         return len(self._positions)
 
     def __getitem__(self, index: Index) -> GivenRows:
-        positions = self._positions if isinstance(index, slice) else np.asarray(self._positions)
-        return GivenRows(self._vectors, positions[index])
+        if isinstance(index, slice):
+            return GivenRows(self._vectors, self._positions[index])
+        return GivenRows(self._vectors, np.asarray(self._positions)[index])
 
     def _picked(self) -> Any:
         """The rows; of a range a view."""
