@@ -92,19 +92,26 @@ def products(A: Any, B: Any, out: Array) -> None:
 class GivenRows:
     """Rows as they were passed, not rounded, centred or scaled, of which few are read: where digits would be lost."""
 
-    def __init__(self, vectors: Any, positions: np.ndarray) -> None:
+    def __init__(self, vectors: Any, positions: range | np.ndarray) -> None:
         self._vectors, self._positions = vectors, positions
 
     @classmethod
     def of(cls, side: Rows) -> GivenRows:
         """All rows of a side."""
-        return cls(side.vectors, np.arange(side.n))
+        return cls(side.vectors, range(side.n))
 
     def __len__(self) -> int:
         return len(self._positions)
 
     def __getitem__(self, index: Index) -> GivenRows:
-        return GivenRows(self._vectors, self._positions[index])
+        if isinstance(index, slice):
+            return GivenRows(self._vectors, self._positions[index])
+        return GivenRows(self._vectors, np.asarray(self._positions)[index])
+
+    def _picked(self) -> Any:
+        """The rows; of a range a view."""
+        at = self._positions
+        return self._vectors[slice(at.start, at.stop, at.step) if isinstance(at, range) else at]
 
     @property
     def is_sparse(self) -> bool:
@@ -117,12 +124,12 @@ class GivenRows:
 
     def dense(self) -> Array:
         """The rows as an array in float64."""
-        X = self._vectors[self._positions]
+        X = self._picked()
         return np.ascontiguousarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
 
     def sparse(self) -> SparseRows:
         """The rows in compressed form in float64."""
-        X = sp.csr_matrix(self._vectors[self._positions])
+        X = sp.csr_matrix(self._picked())
         return SparseRows(X.indptr, X.indices, X.data.astype(np.float64, copy=False))
 
 

@@ -312,7 +312,7 @@ class PeriodicDistance(Distance):
         rest = np.fmod(side.vectors.astype(np.float64), self.period)
         angle = rest * (2 * np.pi / self.period)
         wound = np.concatenate([np.cos(angle), np.sin(angle)], axis=1) / 2
-        return wound.astype(dtype), squared_norms(wound, dtype), GivenRows(rest, np.arange(side.n)), GivenRows.of(side)
+        return wound.astype(dtype), squared_norms(wound, dtype), GivenRows(rest, range(side.n)), GivenRows.of(side)
 
     def first(self, left: Operand, right: Operand, factor: Any, lost: Array, out: Array) -> None:
         products(left[0], right[0], out)
