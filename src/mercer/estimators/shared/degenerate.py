@@ -70,7 +70,7 @@ def warn_if_degenerate(learner: KernelEstimator, kernel: Kernel | None, X: Any, 
     sample, K = sample[~empty], K[~empty][:, ~empty]
     if len(sample) < _FEWEST:
         return
-    if on_objects and _is_uneven(K.diagonal()):
+    if kernel is not None and on_objects and _is_uneven(K.diagonal()):
         _warn_of_sizes(learner, kernel, K.diagonal())
         return
     constant = float(np.ptp(K)) <= _EQUAL * float(K.max())
