@@ -191,7 +191,7 @@ def _with_channels_in_order(items: list[Any], name: str) -> list[Any]:
 def _warn_of_uneven_times(items: list[Any], name: str) -> None:
     """Say that the times in the index of pandas, if they are not equally spaced, are not used."""
     for row, item in enumerate(items):
-        times = getattr(item, "index", None)
+        times: Any = getattr(item, "index", None)
         if getattr(getattr(times, "dtype", None), "kind", "") not in ("f", "m", "M") or len(times) < 3:
             continue
         steps = np.abs(np.diff(times.to_numpy()))
