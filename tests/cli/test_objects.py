@@ -11,9 +11,11 @@ import pandas as pd
 import pytest
 
 from cli_output import refusal
+from mercer._errors import DataError
 from mercer.cli import main
 from mercer.data.columns import MixedRows
 from mercer.data.graphs import Graphs
+from mercer.data.readers import read_table
 from mercer.data.series import Series
 from mercer.reports.plain_features import features
 
@@ -205,6 +207,18 @@ def test_series_that_are_not_listed_are_told(capsys, tmp_path):
     labels.to_csv("waves/labels.csv", index=False)
     code, _, err = run(capsys, "fit", "waves", "-t", "kind")
     assert code == 0 and "does not list '40.csv' of its folder, which is not used" in err
+
+
+def test_channels_of_files_are_told_apart_by_their_names(tmp_path):
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [4.0, 5.0, 6.0]})
+    pd.DataFrame({"file": ["a.csv", "b.csv"], "kind": ["p", "q"]}).to_csv(tmp_path / "labels.csv", index=False)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame[["y", "x"]].to_csv(tmp_path / "b.csv", index=False)
+    one, other = read_table(tmp_path).columns["series"]
+    assert np.array_equal(one, other) and np.array_equal(one, frame.to_numpy())
+    frame.rename(columns={"y": "z"}).to_csv(tmp_path / "b.csv", index=False)
+    with pytest.raises(DataError, match=r"b.csv has the columns 'x', 'z', but the first file has 'x', 'y'"):
+        read_table(tmp_path)
 
 
 def test_what_a_linear_model_sees():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from mercer import SVC
-from mercer._errors import DataError, ParameterError
+from mercer._errors import DataError, MercerWarning, ParameterError
 from mercer.data.series import Series
 from mercer.kernels import GlobalAlignment
 
@@ -150,3 +151,33 @@ def test_unclear_axes_are_refused(read: Callable[..., object]) -> None:
     assert Series.of([short]).channels == Series.of([short, np.zeros((3, 2))]).channels == 2
     kernel = GlobalAlignment().normalized()
     assert SVC(kernel=kernel).fit(Series.from_array(list(X), axes="nct"), [0, 1]).n_support_.tolist() == [1, 1]
+
+
+def test_channels_of_frames_are_told_apart_by_their_names() -> None:
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [4.0, 5.0, 6.0]})
+    assert Series.of([frame, frame[["y", "x"]]]) == Series.of([frame.to_numpy()] * 2)
+    with pytest.raises(DataError, match=r"row 1 of X has the columns 'x', 'z', but row 0 has 'x', 'y'; the channels"):
+        Series.of([frame, frame.rename(columns={"y": "z"})])
+
+
+def test_times_that_are_not_used_are_told() -> None:
+    values, t = np.array([1.0, 2.0, 4.0, 3.0]), np.array([0.0, 1.0, 2.0, 10.0])
+    days = pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-03", "2024-03-01"])
+    for index in (t, days):
+        with pytest.warns(MercerWarning, match=r"row 1 of X has times .* not equally spaced.* not used") as caught:
+            assert Series.of([values, pd.Series(values, index), pd.Series(values, index)])[1].ravel().tolist() == [
+                *values
+            ]
+        assert len(caught) == 1 and caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        series = pd.Series(values, t)
+        # As the message says.
+        even = Series.of([np.interp(np.linspace(t[0], t[-1], len(t)), t, series), series.to_numpy()])
+        daily = pd.Series(values, days).resample("1D").mean().interpolate()
+        assert Series.of([daily])[0].shape == (61, 1)
+        # Between the last two values at 10/3 and 20/3.
+        assert even[0].ravel().tolist() == pytest.approx([1.0, 4 - 1 / 6, 4 - 7 / 12, 3.0])
+        Series.of(
+            [pd.Series(values, pd.date_range("2024-01-04", periods=4, freq="B")), pd.Series(values, [0, 7, 8, 90])]
+        )

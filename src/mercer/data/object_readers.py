@@ -56,7 +56,7 @@ def read_folder(path: Path, read: Callable[[Path], Table]) -> Table:
     table = read(labels)
     if "file" not in table.names:
         raise DataError(f"{labels} has no column 'file'; the columns are {listing(table.names)}.")
-    series = []
+    series, channels = [], list[Any]()
     unnamed = np.flatnonzero(table.columns["file"].isna().to_numpy())
     if unnamed.size:
         raise DataError(
@@ -68,8 +68,14 @@ def read_folder(path: Path, read: Callable[[Path], Table]) -> Table:
         if Path(name).name != name or not os.path.isfile(file):
             raise DataError(f"{labels}, {table.locate(row)}: the file {shown(name)} does not exist in {path}.")
         values = read(file).columns
+        channels = channels or list(values.columns)
+        if set(values.columns) != set(channels):
+            raise DataError(
+                f"{file} has the columns {listing(values.columns)}, but the first file has {listing(channels)}; the "
+                "channels of all series must be the same."
+            )
         try:
-            series.append(Series.read(values.to_numpy(dtype=np.float64)))
+            series.append(Series.read(values[channels].to_numpy(dtype=np.float64)))
         except (DataError, ValueError, OverflowError) as error:
             # A whole number of hundreds of digits is too large for a float.
             raise DataError(f"{file} is not a series: {error}") from error

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._errors import DataError, ParameterError
+from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer.data.objects import Objects, _sequence, short
+from mercer.data.words import listing
 
 AXES = ("ntc", "nct")
 """Orders of the axes of an array of series: n rows, t times, c channels."""
 
+# A long weekend between days of work is 4 days, and months differ by less.
+_UNEVEN = 4
 # Beyond this, squares of differences overflow.
 _LARGEST = 1e150
 
@@ -56,6 +59,12 @@ padding at its end, mercer.data.series.Series.from_padded(X) cuts it off.
         values = values + 0.0
         values.setflags(write=False)
         return values
+
+    @classmethod
+    def read_each(cls, items: Iterable[Any], name: str = "X", read: Callable[[Any], Any] | None = None) -> list[Any]:
+        items = _with_channels_in_order(list(items), name)
+        _warn_of_uneven_times(items, name)
+        return super().read_each(items, name, read)
 
     @staticmethod
     def fingerprint(item: Any) -> bytes:
@@ -154,6 +163,48 @@ padding at its end, mercer.data.series.Series.from_padded(X) cuts it off.
     def lengths(self) -> NDArray[np.int64]:
         """Number of times of each series, (n,)."""
         return np.array([len(item) for item in self], np.int64)
+
+
+def _with_channels_in_order(items: list[Any], name: str) -> list[Any]:
+    """The rows that are data frames with their columns in the order of the first.
+
+    Raises
+    ------
+    DataError
+        If a data frame has other columns than the first.
+    """
+    frames = [row for row, item in enumerate(items) if hasattr(item, "columns")]
+    first = list(items[frames[0]].columns) if frames else []
+    for row in frames:
+        own = list(items[row].columns)
+        if own == first:
+            continue
+        if len(set(own)) < len(own) or sorted(map(str, own)) != sorted(map(str, first)):
+            raise DataError(
+                f"row {row} of {name} has the columns {listing(own)}, but row {frames[0]} has {listing(first)}; the "
+                "channels of all series must be the same."
+            )
+        items[row] = items[row][first]
+    return items
+
+
+def _warn_of_uneven_times(items: list[Any], name: str) -> None:
+    """Say that the times in the index of pandas, if they are not equally spaced, are not used."""
+    for row, item in enumerate(items):
+        times: Any = getattr(item, "index", None)
+        if getattr(getattr(times, "dtype", None), "kind", "") not in ("f", "m", "M") or len(times) < 3:
+            continue
+        steps = np.abs(np.diff(times.to_numpy()))
+        if steps.max() > _UNEVEN * steps.min():
+            way = "numpy.interp(numpy.linspace(t[0], t[-1], len(t)), t, series)"
+            way = way if times.dtype.kind == "f" else 'series.resample("1D").mean().interpolate()'
+            warn_user(
+                f"row {row} of {name} has times in its index that are not equally spaced: steps from {steps.min()} to "
+                f"{steps.max()}. They are not used: a series stands for equally spaced values. Interpolate first, as "
+                f"in {way}, or leave the times out (series.to_numpy()).",
+                MercerWarning,
+            )
+            return
 
 
 def check_axes(axes: str) -> None:

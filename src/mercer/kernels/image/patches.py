@@ -88,7 +88,7 @@ class ConvolutionalPatches(MeanKernel):
             scaled = f"{f'(X - {low:g})' if low else 'X'} / {high - low:g}"
             warn_user(
                 f"{self!r}: pixels go from {low:g} to {high:g}, {(high - low) / self.length_scale:.3g} length scales: "
-                "patches that differ in one pixel alone may have nothing in common. Bytes alone (numpy.uint8) are "
+                "patches that differ in one pixel alone may have nothing in common. Only bytes (numpy.uint8) are "
                 f"scaled to 0 to 1; pass {scaled}, or raise length_scale.",
                 MercerWarning,
             )
