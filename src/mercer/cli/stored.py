@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mercer._errors import ModelFileError
-from mercer.data.date_columns import FORMS
-from mercer.data.words import NORMALIZE, TASKS
+from mercer.data.words import DATE_FORMS, NORMALIZE, TASKS
 from mercer.persistence.look import look
 
 _NUMBER = (int, float)
@@ -126,7 +125,7 @@ def _check_reading(reading: dict[str, dict[str, Any]], path: Path) -> None:
     words = [*reading["numbers"].values(), *reading["dates"].values(), reading["verbatim"] or []]
     texts = all(isinstance(each, list) and all(isinstance(word, str) for word in each) for each in words)
     marked = texts and all(
-        len(each) == 2 and (each[0] in (".", ",") or (each[0] == "date" and each[1] in FORMS))
+        len(each) == 2 and (each[0] in (".", ",") or (each[0] == "date" and each[1] in DATE_FORMS))
         for each in reading["numbers"].values()
     )
     if not marked or not all(word in ("year", "week", "day") for each in reading["dates"].values() for word in each):

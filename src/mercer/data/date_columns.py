@@ -14,6 +14,7 @@ from mercer._errors import DataError
 from mercer._optional import optional
 from mercer.data.column_entries import Column, dates, is_date, kind_of, read_columns
 from mercer.data.table import row_place
+from mercer.data.words import DATE_FORMS
 
 _DAY = 86_400.0
 _PERIODS = {"year": 365.2425 * _DAY, "week": 7.0 * _DAY, "day": _DAY}
@@ -35,8 +36,6 @@ _PARTS = {
     "year": r"(?P<year>[12]\d{3})",
     "time": r"(?P<hour>\d\d?):(?P<minute>\d\d)(?::(?P<second>\d\d))?(?: ?(?P<half>[AaPp])[Mm])?",
 }
-FORMS = ("day month year", "month day year", "year month day", "year month", "month year", "time")
-"""Orders of the parts of dates."""
 
 
 def _form(order: str) -> re.Pattern[str]:
@@ -45,7 +44,7 @@ def _form(order: str) -> re.Pattern[str]:
     return re.compile(r"(?:[-./ ]|, )".join(parts) + time, re.ASCII)
 
 
-_PATTERNS = {order: _form(order) for order in FORMS}
+_PATTERNS = {order: _form(order) for order in DATE_FORMS}
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,8 @@ class DateForm:
     Parameters
     ----------
     order : str
-        Of the parts: one of :data:`FORMS`. A time is that of the first day of 1970, a month its first day.
+        Of the parts: one of :data:`mercer.data.words.DATE_FORMS`. A time is that of the first day of 1970, a month its
+        first day.
     """
 
     order: str
@@ -107,7 +107,7 @@ def are_dates(texts: Iterable[str]) -> bool:
     >>> are_dates(["31-Aug-2024", "1-Sep-2024"]), are_dates(["31-Aug-2024", "soon"])
     (True, False)
     """
-    fitting = [DateForm(order) for order in FORMS]
+    fitting = [DateForm(order) for order in DATE_FORMS]
     for text in texts:
         fitting = [form for form in fitting if form.read(text) is not None]
         if not fitting:
@@ -130,7 +130,7 @@ def date_form_of(texts: Sequence[str]) -> DateForm | None:
     """
     if not texts or not are_dates(texts) or all(map(is_date, texts)):
         return None
-    forms = [form for form in map(DateForm, FORMS) if all(form.read(text) is not None for text in texts)]
+    forms = [form for form in map(DateForm, DATE_FORMS) if all(form.read(text) is not None for text in texts)]
     different = [text for text in texts if len(forms) > 1 and forms[0].read(text) != forms[1].read(text)]
     if different:
         # Points come after the day.

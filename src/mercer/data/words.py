@@ -20,6 +20,8 @@ _LONG_NUMBERS = re.compile(r"""'[^']*'|"[^"]*"|\d+\.\d{3,}(?:e[+-]?\d+)?""")
 _LISTS = re.compile(r"\[([^]]+)\]")
 # Numbers from 10 to this power on are written with an exponent.
 _MOST_DIGITS = 7
+DATE_FORMS = ("day month year", "month day year", "year month day", "year month", "month year", "time")
+"""Orders of the parts of dates."""
 IMPUTE = ("mean", "median", "most_frequent")
 
 
