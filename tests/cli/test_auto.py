@@ -195,3 +195,19 @@ def test_intervals_from_few_rows_are_told_to_be_calibrated(capsys):
         assert main(["predict", "few.mercer", "few.csv", "--interval", "0.9"]) == 0
         err = " ".join(capsys.readouterr().err.split())
         assert ("quantiles from 20 rows" in err and "Fit again with --calibrate." in err) == told
+
+
+def test_the_kernel_is_a_sentence_with_the_relevant_columns(capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"size": rng.normal(size=40), "noise": rng.normal(size=40)})
+    frame.assign(y=np.sin(frame["size"])).to_csv("few.csv", index=False)
+    assert main(["fit", "few.csv", "-t", "y"]) == 0
+    fitted = " ".join(capsys.readouterr().out.split())
+    assert main(["inspect", "few.mercer"]) == 0
+    inspected = " ".join(capsys.readouterr().out.split())
+    for out in (fitted, inspected):
+        assert (
+            "kernel a sum of smooth and rough functions of the columns, mostly of 'size'" in out and "Matern" not in out
+        )
+    assert main(["inspect", "few.mercer", "--json"]) == 0
+    assert "Matern" in json.loads(capsys.readouterr().out)["kernel"]

@@ -166,3 +166,18 @@ def test_a_fit_without_held_out_rows(houses, capsys):
     assert _run(capsys, *arguments)[0] == 0
     page = (houses / "z.html").read_text(encoding="utf-8")
     assert "not known here" in page and 'id="scores"' not in page and 'id="kernel"' in page
+
+
+def test_a_report_on_the_rows_of_the_fit_begins_with_the_score_of_others(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=80)}).assign(
+        y=lambda rows: np.sin(rows["a"]) + 0.5 * rng.normal(size=80)
+    )
+    frame.to_csv("rows.csv", index=False)
+    assert main(["fit", "rows.csv", "-t", "y", "--model", "ridge", "--set", "alpha=0.001", "--json"]) == 0
+    held_out = json.loads(capsys.readouterr().out)["scores"]["KernelRidge"]["r2"]
+    assert main(["report", "rows.mercer", "rows.csv", "--json"]) == 0
+    verdict = json.loads(capsys.readouterr().out)["verdict"]
+    assert verdict[0].startswith(f"On 16 rows held out by mercer fit, KernelRidge has R² {held_out:.3g}; ")
+    assert "on 80 rows of its own fit" in verdict[0] and "flatter" in verdict[2]

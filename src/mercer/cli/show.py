@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mercer.cli.certificate_lines import certificate_lines, distance_lines
-from mercer.data.words import counted, printable, short_expression, short_numbers
+from mercer.data.words import counted, listing, printable, short_expression, short_numbers
 from mercer.engine.memory import describe
 from mercer.engine.progress import Progress as Work
 from mercer.engine.progress import watched
@@ -166,8 +166,7 @@ class Printer:
         # The parameters that decide most are shown: how strong the penalty is, and the kernel.
         parameters = report["parameters"]
         penalties = [f", {name}={parameters[name]}" for name in ("C", "alpha") if name in parameters]
-        kernel = short_expression(report["kernel"])
-        facts = [("model", f"{report['model']}{''.join(penalties)}, kernel {kernel}")]
+        facts = [("model", f"{report['model']}{''.join(penalties)}, kernel {_kernel(report)}")]
         if report["model_why"]:
             facts.append(("because", f"it is {report['model_why']}"))
         if report["chosen"]:
@@ -319,6 +318,16 @@ def _first(values: Mapping[str, Any], most: int = 8) -> list[tuple[str, Any]]:
 def _gaps(name: str, count: int, report: Mapping[str, Any]) -> str:
     what = "value" if report["normalize"] == "model" else "category"
     return f"{name}: {counted(count, 'row')}, a {what} of its own"
+
+
+def _kernel(report: Mapping[str, Any]) -> str:
+    """The kernel; in words if it has a term for all columns, of which the columns that are relevant say more."""
+    if not report["relevance"]:
+        return short_expression(report["kernel"])
+    # Those whose share is not printed as 0.00.
+    relevant = [name for name, share in report["relevance"].items() if round(share, 2) > 0]
+    which = f"mostly of {listing(relevant)}" if relevant else "none of which matters"
+    return f"a sum of smooth and rough functions of the columns, {which}"
 
 
 def _fitted_on(report: Mapping[str, Any]) -> str:

@@ -58,7 +58,10 @@ def _quality(material: Material) -> str:
     else:
         known = "" if math.isnan(scores["r2"]) else f" (R² {scores['r2']:.3g})"
         own = f"The root mean squared error of {subject.name} is {significant(scores['rmse'])}{known} on {rows}"
-    return f"{own}{_compared(material, judged)}."
+    quality = f"{own}{_compared(material, judged)}."
+    # The model has seen these rows; the score of the fit is of others.
+    has_scores = judged.kind == "fit" and material.record is not None and material.record.get("scores")
+    return f"{_recorded(material)} {quality}" if has_scores else quality
 
 
 def _compared(material: Material, judged: Judged) -> str:
