@@ -276,3 +276,9 @@ def test_an_alignment_does_not_depend_on_the_scale(scale: float) -> None:
     expected = alignment(K, y)
     assert alignment(scale * K, y) == pytest.approx(expected, rel=1e-12)
     assert alignment(K, scale * y) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_test_is_printed_without_the_values_of_its_permutations():
+    result = mmd(np.arange(8.0)[:, None], np.arange(8.0)[:, None] + 3.0, random_state=0)
+    assert len(result.null) == 500
+    assert repr(result) == f"PermutationTest(statistic={result.statistic!r}, p_value={result.p_value!r})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
@@ -47,7 +47,7 @@ class PermutationTest:
 
     statistic: float
     p_value: float | None
-    null: NDArray[np.float64]
+    null: NDArray[np.float64] = field(repr=False)
 
 
 def mmd(

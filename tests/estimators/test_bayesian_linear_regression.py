@@ -322,3 +322,13 @@ def test_the_search_finds_the_higher_of_two_hills() -> None:
     values = [spectrum.evidence(alpha, 5.0)[0] for alpha in np.geomspace(1e-6, 1e9, 3000)]
     hills = [b for a, b, c in zip(values, values[1:], values[2:]) if a < b > c]
     assert len(hills) == 2 and value >= max(hills)
+
+
+def test_an_evidence_beyond_float64_is_refused_with_what_helps():
+    X, y = np.full((12, 12), 1e150), np.arange(12.0)
+    X[0] *= -2.0
+    with pytest.raises(NumericalError, match=r"the evidence overflows .*\. Scale the columns of X .*StandardScaler"):
+        BayesianLinearRegression(fit_intercept=False).fit(X, y)
+    model = make_pipeline(StandardScaler(), BayesianLinearRegression()).fit(X, y)
+    # One direction is left, in which the rows are two points: the mean of each.
+    assert abs(model.predict(X)[0]) < 1.0 and np.ptp(model.predict(X)[1:]) < 1e-9

@@ -172,3 +172,31 @@ def test_the_file_is_removed_when_all_is_done(tmp_path):
     assert journal.path.exists() and journal.passes == 1
     journal.remove()
     assert not journal.path.exists()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
+def test_a_truncated_file_is_called_so(tmp_path, share):
+    path = tmp_path / "run.checkpoint"
+    Journal(path, "a fit").keep("first", np.ones((2, 1)), np.zeros(1))
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(DataError, match=r"cannot be read as a checkpoint \(it is truncated.*; choose another file"):
+        Journal(path, "a fit")
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(tmp_path):
+    resource = pytest.importorskip("resource", reason="limits of the size of files are set otherwise on this system")
+    path = tmp_path / "run.checkpoint"
+    written = Journal(path, "a fit")
+    written.keep("first", np.ones((2, 1)), np.zeros(1))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(DataError, match=r"run\.checkpoint cannot be written .*Make room and fit again"):
+            written.keep("second", np.ones((2, 1)), np.zeros(1))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    # What the message promises.
+    again = Journal(path, "a fit")
+    assert again.passes == 1 and again.recall("first") is not None
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]

@@ -240,7 +240,13 @@ def _climb(
     spectrum: DesignSpectrum, place: Callable[[float], tuple[float, float]], coordinate: int, grid: Vector
 ) -> Learned:
     """The highest hill along one coordinate, from its slopes."""
-    values = np.array([spectrum.evidence(*place(x))[0] for x in grid])
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = np.array([spectrum.evidence(*place(x))[0] for x in grid])
+    if np.isnan(values).any():
+        raise NumericalError(
+            f"the evidence overflows float64: singular values of X are up to {spectrum.singular.max():.3g}. Scale the "
+            "columns of X (sklearn.preprocessing.StandardScaler)."
+        )
     best = int(np.flatnonzero(values >= values.max() - 1e-9 * max(1.0, abs(values.max())))[-1])
     steps = len(grid)
 

@@ -108,12 +108,21 @@ class Journal:
         arrays: dict[str, Any] = {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)}
         for number, (products, sums) in enumerate(pairs):
             arrays[f"products{number}"], arrays[f"sums{number}"] = products, sums
-        with written_in_one_stroke(self.path) as (file, _):
-            np.savez(file, allow_pickle=False, **arrays)
+        try:
+            with written_in_one_stroke(self.path) as (file, _):
+                np.savez(file, allow_pickle=False, **arrays)
+        except OSError as error:
+            raise DataError(
+                f"the checkpoint {self.path} cannot be written ({error.strerror or error}). Make room and fit "
+                "again: the work goes on from the last checkpoint that was written whole."
+            ) from error
         self._written = time.monotonic()
 
     def _load(self) -> None:
         try:
+            # Of a file that is no archive, NumPy would speak of pickles.
+            if not zipfile.is_zipfile(self.path):
+                raise ValueError("it is truncated, or not a checkpoint")
             with np.load(self.path, allow_pickle=False) as stored:
                 header = json.loads(stored["header"].tobytes())
                 if header["kind"] != _KIND or header["version"] != _VERSION:
