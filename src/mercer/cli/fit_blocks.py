@@ -31,6 +31,7 @@ from mercer.costs.estimate import Estimate, estimate
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.moments import Labels
 from mercer.data.blocks.reservoir import Reservoir
+from mercer.data.date_columns import DateForm
 from mercer.data.notation import Notation, parse_numbers
 from mercer.data.rank_table import RankTable
 from mercer.data.raw_table import RawTable
@@ -222,7 +223,7 @@ def _read(options: FitOptions) -> Large:
     return Large(rows, sample, choose(sample, model, _parameters(options)), model)
 
 
-def _task(options: FitOptions, name: str, columns: list[str]) -> tuple[Target, dict[str, Notation]]:
+def _task(options: FitOptions, name: str, columns: list[str]) -> tuple[Target, dict[str, Notation | DateForm]]:
     """The target of a sample of all rows, and its notation if that is not the usual one; one pass over the targets."""
     reservoir, labels = Reservoir(_SAMPLE, generator(options.seed)), Labels()
     for block in Blocks(options.data, name, columns=columns[:1], encoding=options.encoding).frames():
@@ -230,7 +231,7 @@ def _task(options: FitOptions, name: str, columns: list[str]) -> tuple[Target, d
         reservoir.add(block)
         labels.add(block.y, np.ones(block.rows))
     assert reservoir.sample is not None and reservoir.sample.y is not None
-    values, notation = reservoir.sample.y, dict[str, Notation]()
+    values, notation = reservoir.sample.y, dict[str, Notation | DateForm]()
     if options.parse_numbers:
         frame = optional("pandas", "reading tables").DataFrame({name: values})
         frame, notation = parse_numbers(frame, options.data)
