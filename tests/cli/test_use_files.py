@@ -134,6 +134,14 @@ def test_forms_that_do_not_exist(capsys: Any, options: list[str], words: str) ->
     assert words in refused(capsys, "fit", *options, "-t", "y")
 
 
+def test_classes_that_are_whole_numbers_stay_whole_in_blocks(capsys: Any) -> None:
+    TABLE.assign(y=np.where(X > 0.5, 2, 1)).to_csv("classes.csv", index=False)
+    run(capsys, "fit", "classes.csv", "-t", "y", "--approximation", "nystroem", "--landmarks", "20", "-o", "m.mercer")
+    predicted = run(capsys, "predict", "m.mercer", "classes.csv", "--proba")
+    assert predicted.splitlines()[0] == "y,P(1),P(2)"
+    assert set(pd.read_csv(io.StringIO(predicted), dtype=str)["y"]) == {"1", "2"}
+
+
 def test_text_beyond_the_budget_is_refused(capsys: Any) -> None:
     with gzip.open("bomb.csv.gz", "wb") as file:
         file.write(b"a,y\n1,2\n" + b"x" * 30_000_000 + b",1\n")

@@ -54,9 +54,10 @@ class Table:
         return pd.DataFrame({name: _typed(values, self.kinds[name]) for name, values in self.columns.items()})
 
     def texts(self) -> pd.DataFrame:
-        """With text alone, None for a gap: what a program that reads text passes to an estimator."""
+        """Text with None for a gap, as programs that read text pass it; booleans have their type."""
         gaps = {name: [None if value in GAPS else value for value in its] for name, its in self.columns.items()}
-        return pd.DataFrame(gaps, dtype=object)
+        booleans = {name: _typed(its, "boolean") for name, its in self.columns.items() if self.kinds[name] == "boolean"}
+        return pd.DataFrame(gaps, dtype=object).assign(**booleans)
 
 
 def _typed(values: list[str], kind: str) -> object:

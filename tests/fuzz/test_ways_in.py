@@ -167,7 +167,7 @@ def differences_in_python(seed: int, folder: Path) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("seed", [1, 4])
+@pytest.mark.parametrize("seed", [4])
 def test_a_table_by_all_ways_in(tmp_path: Path, seed: int) -> None:
     assert differences(seed, tmp_path, "whole") == []
 

@@ -77,7 +77,7 @@ class Large:
 
     def _encoded(self, rows: SplitRows) -> Blocks:
         numbers = self.target.task == "regression"
-        blocks = rows.training(self.sample.mean, self.sample.scale) if numbers else rows.training()
+        blocks = rows.training(self.sample.mean, self.sample.scale) if numbers else rows.training(classes=True)
         return blocks.encoded(self.choice.table)
 
 

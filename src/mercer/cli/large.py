@@ -55,12 +55,17 @@ class SplitRows:
             if chosen.any():
                 yield X[chosen], y[chosen]
 
-    def training(self, mean: float | None = None, scale: float = 1.0) -> Blocks:
-        """The rows that are not held out; targets as they are, or ``(y - mean) / scale``."""
+    def training(self, mean: float | None = None, scale: float = 1.0, *, classes: bool = False) -> Blocks:
+        """The rows that are not held out; targets as they are, whole as ``classes``, or ``(y - mean) / scale``."""
 
         def training_rows() -> Iterator[Part]:
             for X, y in self.parts(False):
-                yield X, y if mean is None else (np.asarray(y, dtype=np.float64) - mean) / scale
+                if mean is not None:
+                    y = (np.asarray(y, dtype=np.float64) - mean) / scale
+                # Numbers of CSV files are floats, and classes 1.0 and 2.0 would not be those of the file.
+                elif classes and y.dtype.kind == "f" and (y == np.round(y)).all():
+                    y = y.astype(np.int64)
+                yield X, y
 
         return Blocks.from_function(training_rows, rows_per_block=self.frames.rows_per_block)
 
