@@ -101,7 +101,7 @@ def ending(command: Callable[[], Any], json: bool = False) -> int:
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that lacks a letter shows a question mark instead. Files and other programs get UTF-8, in which
             # labels are what they were.
-            stream.reconfigure(errors="replace", **({} if stream.isatty() else {"encoding": "utf-8"}))
+            stream.reconfigure(errors="replace", encoding=None if stream.isatty() else "utf-8")
     say = functools.partial(_say, json)
     with _Interrupt() as interrupt:
         try:
