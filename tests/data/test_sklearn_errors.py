@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 
 import mercer
 from mercer import SVC, KernelRidge, TabularRegressor
 from mercer._errors import DataError, ParameterError
+from mercer.data.sklearn_errors import advised
 
 
 @pytest.mark.parametrize("model", [KernelRidge(), SVC()])
@@ -52,3 +58,25 @@ def test_they_are_refused_in_tables_scores_and_budgets() -> None:
         model.score([[1.0], [2.0]], [10**400, 1])
     with pytest.raises(ParameterError, match="memory="):
         mercer.config(memory=10**400)
+
+
+def test_arrays_of_another_library_are_converted_where_scikit_learn_would_keep_them():
+    pytest.importorskip("array_api_strict", reason="needs a second library of arrays")
+    code = (
+        "import numpy as np, sklearn, array_api_strict as xp; from mercer import SVC\n"
+        "X = np.random.default_rng(0).normal(size=(20, 3)); y = (X[:, 0] > 0).astype(int)\n"
+        "with sklearn.config_context(array_api_dispatch=True):\n"
+        "    found = SVC().fit(xp.asarray(X), xp.asarray(y)).predict(xp.asarray(X))\n"
+        "print((found == SVC().fit(X, y).predict(X)).all())"
+    )
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    assert run.stdout == "True\n", run.stderr
+
+
+def test_the_dispatch_of_scikit_learn_is_off_within_checks(monkeypatch):
+    monkeypatch.setattr("sklearn.utils._array_api._check_array_api_dispatch", lambda dispatch: None)
+    with sklearn.config_context(array_api_dispatch=True):
+        with advised():
+            assert not sklearn.get_config()["array_api_dispatch"]
+        assert sklearn.get_config()["array_api_dispatch"]

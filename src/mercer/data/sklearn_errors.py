@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from sklearn import config_context
+
 from mercer._errors import DataError
 
 _OTHER_ROWS = "For rows that are not vectors (series, trees, graphs, images) pass a matching kernel of mercer.kernels."
@@ -37,6 +39,8 @@ _ADVICE = (
 def advised() -> Iterator[None]:
     """Raise what scikit-learn finds wrong with the input as a DataError that also says what to do.
 
+    Arrays of other libraries become NumPy's, also where scikit-learn's ``array_api_dispatch`` would keep them.
+
     >>> with advised():
     ...     raise ValueError("y should be a 1d array.")
     Traceback (most recent call last):
@@ -44,7 +48,8 @@ def advised() -> Iterator[None]:
     mercer._errors.DataError: y should be a 1d array. Pass one label for each row of X.
     """
     try:
-        yield
+        with config_context(array_api_dispatch=False):
+            yield
     except DataError:
         raise
     except (ValueError, OverflowError) as error:
