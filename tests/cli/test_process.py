@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 import os
 import shlex
@@ -119,18 +121,35 @@ def test_version(tmp_path):
     assert process.returncode == 0 and process.stdout.startswith("mercer ")
 
 
-def test_a_terminal_without_unicode_is_no_error(tmp_path):
+def test_a_program_gets_unicode_whatever_the_encoding_of_the_place(tmp_path):
     assert main(["fit", "sample:sinc", "--model", "ridge", "-q", "-o", str(tmp_path / "sinc.mercer")]) == 0
     process = subprocess.run(
         [*COMMAND, "inspect", "sinc.mercer"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=60,
     )
     said = "Reading the model sinc.mercer ...\n"
-    assert (process.returncode, process.stderr) == (0, said) and "R?" in process.stdout
+    assert (process.returncode, process.stderr) == (0, said) and "R²" in process.stdout
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
+def test_a_terminal_without_unicode_is_no_error(tmp_path):
+    assert main(["fit", "sample:sinc", "--model", "ridge", "-q", "-o", str(tmp_path / "sinc.mercer")]) == 0
+    pty = importlib.import_module("pty")
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    process = subprocess.Popen([*COMMAND, "inspect", "sinc.mercer"], cwd=tmp_path, env=environment, stdout=theirs)
+    os.close(theirs)
+    shown = b""
+    # At the end of the other process, Linux answers with an error instead of an empty text.
+    with contextlib.suppress(OSError):
+        while part := os.read(ours, 4096):
+            shown += part
+    os.close(ours)
+    assert process.wait(60) == 0 and b"R?" in shown
 
 
 def test_a_mistake(tmp_path):

@@ -24,7 +24,7 @@ def test_a_cost_that_no_multiplier_reaches_gives_the_hard_margin(C: float) -> No
     np.testing.assert_allclose(model.decision_function(X), hard.decision_function(X), atol=1e-6)
     np.testing.assert_allclose(model.decision_function(X), theirs.decision_function(X), atol=5e-3)
     certificate = model.certificate_
-    assert certificate.status.name == "converged" and certificate.relative_gap < 1e-9
+    assert certificate.status.name == "converged" and certificate.relative_gap <= model.tol
     assert certificate.dual <= hard.certificate_.primal and hard.certificate_.dual <= certificate.primal
 
 
