@@ -27,7 +27,9 @@ from mercer.estimators.svm.solvers import check_solver
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels.convert import KernelLike
 from mercer.solvers.svm.box_qp import BoxQP
-from mercer.solvers.svm.solver import BoxSolver
+from mercer.solvers.svm.nu_tube import solve_nu_tube
+from mercer.solvers.svm.pair_answers import Answer
+from mercer.solvers.svm.solver import BoxSolver, Start
 
 
 class NuSVR(RegressorMixin, SingleExpansion):
@@ -247,6 +249,10 @@ class NuSVR(RegressorMixin, SingleExpansion):
             In float64.
         """
         return self._values(X)
+
+    def _solve(self, problem: BoxQP, solver: BoxSolver, start: Start) -> Answer:
+        """Without a tube where its width is zero."""
+        return solve_nu_tube(problem, solver, start)
 
     def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:
         """Each row twice, once for alpha and once for -alpha*, with a sum and an offset for each of the two."""
