@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -287,3 +288,15 @@ def test_a_tolerance_above_the_differences_of_the_targets_is_told() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert learner.set_params(tol=1e-18).fit(x, y).score(x, y) > 0.9
+
+
+def test_a_solve_that_stopped_says_when_a_constant_is_better() -> None:
+    rng = np.random.default_rng(0)
+    X, y = 100.0 * rng.normal(size=(50, 3)) + 500.0, rng.normal(size=50)
+    with pytest.warns(ConvergenceWarning, match="worse than a constant") as caught:
+        model = NuSVR(C=100.0, kernel="linear", max_iter=2).fit(X, y)
+    found = re.search(r"its objective is (\S+), and that of the constant (\S+) is (\S+)\.$", str(caught[0].message))
+    assert found is not None
+    of_constant = 100.0 * np.abs(y - float(found[2])).sum()
+    assert float(found[3]) == pytest.approx(of_constant, rel=1e-3)
+    assert model.certificate_.primal > of_constant

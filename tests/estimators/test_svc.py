@@ -1,5 +1,7 @@
 import copy
+import itertools
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -356,3 +358,31 @@ def test_functions_that_are_no_kernels(allowed, rng):
     assert SVC(kernel=distance, allow_indefinite=False).fit(X, y).certificate_.convex
     with pytest.raises(IndefiniteKernelError, match="for a unit vector c, and"):
         SVC(kernel=distance, fit_intercept=False, allow_indefinite=False).fit(X, y)
+
+
+@pytest.mark.parametrize(("classes", "intercept"), [(2, True), (2, False), (3, True), (3, False)])
+def test_a_solve_that_stopped_says_when_constants_are_better(classes: int, intercept: bool) -> None:
+    rng = np.random.default_rng(0)
+    X, y = 1e3 * (rng.normal(size=(90, 3)) + 5.0), rng.permutation(np.arange(90) % 4 % classes)
+    weight = rng.uniform(0.5, 2.0, 90)
+    model = SVC(C=10.0, kernel="poly", gamma="auto", coef0=1.0, max_iter=3, fit_intercept=intercept)
+    with pytest.warns(ConvergenceWarning) as caught:
+        model.fit(X, y, weight)
+    found = re.search(r"its objective is (\S+), and that of .* is (\S+)\.$", str(caught[0].message))
+    assert found is not None
+    assert float(found[1]) == pytest.approx(model.certificate_.primal, rel=1e-3)
+    # Hinge losses of all constants from -1 to 1.
+    constants, best = np.linspace(-1.0, 1.0, 5) if intercept else np.zeros(1), 0.0
+    for first, second in itertools.combinations(range(classes), 2):
+        rows = (y == first) | (y == second)
+        signs = np.where(y[rows] == first, 1.0, -1.0)
+        best += min(10.0 * float(weight[rows] @ np.maximum(0.0, 1.0 - signs * c)) for c in constants)
+    assert float(found[2]) == pytest.approx(best, rel=1e-3)
+
+
+def test_a_solve_that_stopped_says_nothing_of_constants_where_it_is_better() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    with pytest.warns(ConvergenceWarning) as caught:
+        SVC(C=1.0, max_iter=20).fit(X, X[:, 0] > 0)
+    assert "constant" not in str(caught[0].message)

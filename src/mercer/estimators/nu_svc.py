@@ -258,7 +258,7 @@ class NuSVC(PairClassifier):
         # A margin of zero in a fold says nothing of the fit to all rows.
         self.__dict__.pop("_flat", None)
 
-    def _report(self) -> None:
+    def _report(self, more: str = "") -> None:
         for pair in sorted(self.__dict__.pop("_flat", [])):
             first, second = self.classes_[list(pair)].tolist()
             warn_user(
@@ -267,7 +267,7 @@ class NuSVC(PairClassifier):
                 "separates the classes better, or use SVC.",
                 MercerWarning,
             )
-        super()._report()
+        super()._report(more)
 
     def _start(self, weights: Vector, bounds: Vector, sizes: NDArray[np.intp]) -> Vector:
         """As they are: where the weights may be is known when the problem is stated."""

@@ -13,6 +13,7 @@ from mercer._types import RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Number
 from mercer.engine import memory
+from mercer.estimators.shared.baseline import words_on_constant
 from mercer.estimators.shared.parameters import require_number
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_svm_weight
@@ -26,8 +27,11 @@ from mercer.estimators.svm.single_expansion import (
 from mercer.estimators.svm.solvers import check_solver
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels.convert import KernelLike
+from mercer.losses import EpsilonInsensitive
 from mercer.solvers.svm.box_qp import BoxQP
-from mercer.solvers.svm.solver import BoxSolver
+from mercer.solvers.svm.nu_tube import solve_nu_tube
+from mercer.solvers.svm.pair_answers import Answer
+from mercer.solvers.svm.solver import BoxSolver, Start
 
 
 class NuSVR(RegressorMixin, SingleExpansion):
@@ -229,7 +233,10 @@ class NuSVR(RegressorMixin, SingleExpansion):
         # Below zero by rounding only: a tube of negative width costs more than it saves.
         self.epsilon_ = max((above - below) / 2, 0.0)
         describe_tube(self, learned, self.epsilon_, weight)
-        self._report()
+        used = weight > 0
+        # A constant costs no more with the best tube than without one.
+        absolute, price = EpsilonInsensitive(0.0), float(self.C) * weight[used]
+        self._report(words_on_constant(absolute, y[used], price, self.certificate_.primal, intercept=True))
         warn_if_tol_is_coarse(self, y, weight)
         return self
 
@@ -247,6 +254,10 @@ class NuSVR(RegressorMixin, SingleExpansion):
             In float64.
         """
         return self._values(X)
+
+    def _solve(self, problem: BoxQP, solver: BoxSolver, start: Start) -> Answer:
+        """Without a tube where its width is zero."""
+        return solve_nu_tube(problem, solver, start)
 
     def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:
         """Each row twice, once for alpha and once for -alpha*, with a sum and an offset for each of the two."""

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from mercer._errors import ParameterError
 from mercer._registered import CommandLine
 from mercer._types import RowsLike, Vector
+from mercer.estimators.shared.baseline import words_on_pairs
 from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.in_parts import start
@@ -308,7 +309,7 @@ class SVC(PairClassifier):
             return super().fit(X, y, sample_weight)
         X, data, _ = self._prepare(X, y, sample_weight)
         fit_pairs_on_landmarks(self, X, data)
-        self._report()
+        self._report(self._beside_constant(data))
         return self
 
     def _fit_in_parts(self, started: BlockFit | DaskFit) -> Self:
@@ -396,6 +397,10 @@ class SVC(PairClassifier):
     def _machine(self, data: ClassRows) -> PairMachine:
         machine = HardMargin if np.isinf(self.C) else CSVC
         return machine(solver_of(self), self._has_intercept)
+
+    def _beside_constant(self, data: ClassRows) -> str:
+        prices = np.bincount(data.codes, self._bounds(data))
+        return words_on_pairs(prices, self.certificate_.primal, intercept=self._has_intercept)
 
     def _start(self, weights: Vector, bounds: Vector, sizes: NDArray[np.intp]) -> Vector:
         """Scaled into the box; also upwards if there were weights at their bounds, which then are again."""

@@ -131,12 +131,41 @@ def words_on_constant(loss: Loss, y: Vector, price: Vector, objective: float, *,
     with np.errstate(over="ignore"):
         theirs = [float(price @ loss.value(y, np.full(len(y), c))) for c in constants]
     best = int(np.argmin(theirs))
-    if not objective > theirs[best]:
+    return _worse(objective, theirs[best], f"that of the constant {constants[best]:.4g}")
+
+
+def words_on_pairs(prices: Vector, objective: float, *, intercept: bool) -> str:
+    """What to say where constants have a lower objective than the functions of all pairs of classes; else nothing.
+
+    Parameters
+    ----------
+    prices : ndarray of shape (k,)
+        The sum of the factors of the hinge losses of each class.
+    objective : float
+        The sum over all pairs of classes of half the squared norm and the losses.
+    intercept : bool
+        Whether there are offsets; otherwise 0 is the only constant.
+
+    Examples
+    --------
+    >>> words_on_pairs(np.array([10.0, 30.0]), 25.0, intercept=True)
+    'The function is worse than a constant: its objective is 25, and that of a constant for the class with more weight \
+is 20.'
+    >>> words_on_pairs(np.array([10.0, 30.0]), 15.0, intercept=True)
+    ''
+    """
+    ascending, others = np.sort(prices), np.arange(len(prices))[::-1]
+    # A constant of 1 or -1 costs 2 for a row of the other class, and 0 costs 1 for each row.
+    with np.errstate(over="ignore", invalid="ignore"):
+        theirs = 2.0 * float(ascending @ others) if intercept else (len(prices) - 1) * float(prices.sum())
+    constant = "a constant for the class with more weight" if intercept else "the constant 0"
+    return _worse(objective, theirs, f"that of {constant}{' in each pair' * (len(prices) > 2)}")
+
+
+def _worse(objective: float, constant: float, what: str) -> str:
+    if not objective > constant:
         return ""
-    return (
-        f"The function is worse than a constant: its objective is {objective:.4g}, and that of the constant "
-        f"{constants[best]:.4g} is {theirs[best]:.4g}."
-    )
+    return f"The function is worse than a constant: its objective is {objective:.4g}, and {what} is {constant:.4g}."
 
 
 def _constants(y: Vector, mean: float) -> Vector:

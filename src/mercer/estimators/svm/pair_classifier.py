@@ -136,7 +136,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
             matrix = self._class_gram(X, merged.data)
             answers = self._solve_merged(X, merged, matrix, last)
         self._finish(X, data, answers, time.perf_counter() - start_time, account.peak)
-        self._report()
+        self._report(self._beside_constant(data))
         if merged.data is not data and is_wanted(self.probability):
             # Folds consist of the original rows.
             matrix = self._class_gram(X, data)
@@ -183,7 +183,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         for model, answers in zip(models, every, strict=True):
             answers = merged.spread(answers, model._bounds(data))
             model._finish(X, data, answers, float(answers.certificates.seconds.sum()), account.peak)
-            model._report()
+            model._report(model._beside_constant(data))
             model._calibrate(*matrix, data, model._bounds(data), answers)
         return models
 
@@ -405,6 +405,10 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         margins = np.atleast_2d(self.margins_)[:, self.support_]
         return PairExpansion(**vars(plain), pairs=pairs, margins=margins)
 
-    def _report(self) -> None:
-        """Set ``fit_status_``; warn if the solver stopped early."""
-        self.fit_status_ = int(warn_if_stopped(self))
+    def _report(self, more: str = "") -> None:
+        """Set ``fit_status_``; warn if the solver stopped early, with more words."""
+        self.fit_status_ = int(warn_if_stopped(self, more))
+
+    def _beside_constant(self, data: ClassRows) -> str:
+        """What the warning of a solver that stopped early says about functions that are worse than constants."""
+        return ""
