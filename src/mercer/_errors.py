@@ -10,10 +10,35 @@ from pathlib import Path
 from typing import Any
 
 _PACKAGE = Path(__file__).parent
+# Nobody reads a longer paragraph; what is wrong stands at the beginning, and what to do at the end.
+_LONGEST = 1500
+# The first three entries of a list, and the others.
+_LIST = re.compile(r"(\[(?:[^][,\s][^][,]*, ){3})((?:[^][,\s][^][,]*,\s+)+)[^][,\s][^][,]*\]")
+
+
+def bounded(message: str) -> str:
+    """Return a message without the rest of its lists, and then without its middle, where values make it too long.
+
+    >>> bounded(f"the columns {list(range(1000))} are constant. Leave them out.")
+    'the columns [0, 1, 2, ... and 997 more] are constant. Leave them out.'
+    >>> long = bounded("no column " + 5000 * "x" + ". Choose another.")
+    >>> len(long), long[:13], long[-16:]
+    (1500, 'no column xxx', ' Choose another.')
+    """
+    if len(message) > _LONGEST:
+        message = _LIST.sub(lambda found: f"{found[1]}... and {found[2].count(',') + 1} more]", message)
+    if len(message) <= _LONGEST:
+        return message
+    mark = f" [... {len(message) - _LONGEST} more characters ...] "
+    kept = _LONGEST - len(mark)
+    return message[: kept - kept // 2] + mark + message[-(kept // 2) :]
 
 
 class MercerError(Exception):
-    """Base of every error that Mercer raises on purpose."""
+    """Base of every error that Mercer raises on purpose; a message that values make too long is shortened."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(bounded(message))
 
 
 class DataError(MercerError, ValueError):
@@ -122,7 +147,10 @@ class MissingDependencyError(MercerError, ImportError):
 
 
 class MercerWarning(UserWarning):
-    """Base of the warnings that Mercer gives."""
+    """Base of the warnings that Mercer gives; a message that values make too long is shortened."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(bounded(message))
 
 
 class IndefiniteKernelWarning(MercerWarning):
@@ -160,4 +188,4 @@ def warn_user(message: str, category: type[Warning]) -> None:
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and Path(frame.f_code.co_filename).is_relative_to(_PACKAGE):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(bounded(message), category, stacklevel=level)

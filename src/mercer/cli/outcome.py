@@ -19,7 +19,7 @@ from typing import Any
 
 import typer
 
-from mercer._errors import DataError, MercerError
+from mercer._errors import DataError, MercerError, bounded
 from mercer.data.words import printable
 
 OK, OUR_FAULT, USER_FAULT, INTERRUPTED = 0, 1, 2, 130
@@ -75,8 +75,6 @@ _OPTIONS = {
     "KernelSearchCV left out": "the search left out",
 }
 
-# Nobody reads a longer paragraph; what is wrong stands at the beginning, and what to do at the end.
-_LONGEST = 1500
 _ROLE = re.compile(r"""roles=\{['"]?(.*?)['"]?: "(\w+)"\}""")
 
 # What fits of large tables need, with what does so when rows stay in files, as those of the option do.
@@ -220,12 +218,8 @@ def in_options(message: str) -> str:
 
 
 def _paragraph(text: str) -> str:
-    """One paragraph for a terminal, without its middle where values of a file have made it long."""
-    text = printable(" ".join(text.split("\n")))
-    rest = len(text) - _LONGEST
-    if rest <= 0:
-        return text
-    return f"{text[: _LONGEST // 2]} [... {rest} more characters ...] {text[-_LONGEST // 2 :]}"
+    """One paragraph for a terminal, shortened where values of a file have made it long."""
+    return bounded(printable(" ".join(text.split("\n"))))
 
 
 def _say(json: bool, text: str, code: int) -> int:
