@@ -151,7 +151,7 @@ def warn_of_outlier(y: Vector, weights: Vector | None) -> None:
     ...     warnings.simplefilter("always")
     ...     warn_of_outlier(np.append(np.linspace(-1.0, 1.0, 99), 1e6), None)
     >>> str(caught[0].message)[:30]
-    'one target, in row 99, is 1.73'
+    'one target, in row 99, is 1.71'
     """
     found = outlying(y, weights)
     if found is not None:
