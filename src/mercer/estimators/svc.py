@@ -399,7 +399,7 @@ class SVC(PairClassifier):
         return machine(solver_of(self), self._has_intercept)
 
     def _beside_constant(self, data: ClassRows) -> str:
-        prices = np.bincount(data.codes, self._bounds(data))
+        prices: Vector = np.bincount(data.codes, self._bounds(data)).astype(np.float64)
         return words_on_pairs(prices, self.certificate_.primal, intercept=self._has_intercept)
 
     def _start(self, weights: Vector, bounds: Vector, sizes: NDArray[np.intp]) -> Vector:
