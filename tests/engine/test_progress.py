@@ -58,3 +58,11 @@ def test_a_note_stands_after_the_count(capsys: pytest.CaptureFixture[str], monke
     assert capsys.readouterr().err == "mercer: evidence: 1 evaluations, highest -3.5 in 3 s\n"
     work.advance()
     assert len(notes) == 2
+
+
+def test_work_of_any_length_may_end_with_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    for verbose in (True, False):
+        work = progress.Progress(3, "passes", verbose)
+        work.advance()
+        work.finish()
+    assert capsys.readouterr().err == "mercer: passes: 1/3 in 0.0 s\n"

@@ -67,7 +67,7 @@ class Progress:
     ``note`` follows the count and says what was counted and what the result is so far; most work has none.
 
     With ``verbose`` it also writes a line to standard error, at most twice a second and only for work that lasts
-    longer than two seconds.
+    longer than two seconds, and with :meth:`finish` a last one for work of any length.
     """
 
     def __init__(self, total: int | None, what: str, verbose: bool | int = False) -> None:
@@ -93,6 +93,11 @@ class Progress:
             if self._verbose and now - self._start > 2.0 and now - self._last_report > 0.5:
                 self._last_report = now
                 sys.stderr.write(f"mercer: {self.what}: {self._standing(now - self._start)}\n")
+
+    def finish(self) -> None:
+        """With ``verbose``, write how much was done in which time."""
+        if self._verbose:
+            sys.stderr.write(f"mercer: {self.what}: {self.count} in {time.monotonic() - self._start:.1f} s\n")
 
     @property
     def count(self) -> str:

@@ -17,6 +17,7 @@ from mercer._types import Array, CheckedRows, RowsLike, Vector
 from mercer.estimators.distances.clusters import CLUSTERS, DistinctRows, MeanSpace, check_start, rows_of
 from mercer.estimators.distances.diagonal import diagonal_of_new
 from mercer.estimators.shared.base import KernelEstimator
+from mercer.estimators.shared.certificates import write_result
 from mercer.estimators.shared.expansion import KernelExpansion, feature_map_of, unless_stored
 from mercer.estimators.shared.layout import read_only
 from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
@@ -305,6 +306,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
 
     def _report(self, distinct: int) -> None:
         """Warn if the result is degenerate or not converged."""
+        write_result(self)
         used = len(np.unique(self.labels_))
         if used < self.n_clusters:
             warn_user(

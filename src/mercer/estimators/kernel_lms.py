@@ -18,6 +18,7 @@ from mercer.data.objects import short
 from mercer.data.statements import Count, Either, Floats, Is, Maybe, Number
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.baseline import no_offset_remedy, warn_if_worse_than_mean
+from mercer.estimators.shared.certificates import write_result
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of
 from mercer.estimators.shared.left_out_baseline import has_large_offset, warn_if_held_out_is_worse
 from mercer.estimators.shared.parameters import require_flags, require_number, require_seed, require_whole
@@ -65,7 +66,7 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
     random_state : int, RandomState or None, default=None
         Seed of the choice of the rows to hold out.
     verbose : bool, default=False
-        Show progress on standard error.
+        Show progress, and the result, on standard error.
     n_jobs : int, optional
         Worker threads. The result is bitwise the same for any number.
     allow_indefinite : bool or "warn", default="warn"
@@ -256,6 +257,7 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.validation_scores_ = None if held_out is None else np.array(held_out.scores)
         self.best_iter_ = self.n_iter_ if self.validation_scores_ is None else int(self.validation_scores_.argmax())
         self.certificate_ = solution.certificate
+        write_result(self)
         self._warn_of(problem, solution)
         return self
 

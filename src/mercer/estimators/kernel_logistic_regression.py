@@ -100,7 +100,7 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         Start from the solution of the last fit, if it had as many rows and classes and is better than zero. The
         solution is the same within the tolerance, except with an indefinite kernel.
     verbose : bool, default=False
-        Show progress on standard error.
+        Show progress, and the result, on standard error.
     n_jobs : int, optional
         Number of worker threads, all cores by default. The result is bitwise the same for any number.
     allow_indefinite : bool or "warn", default="warn"

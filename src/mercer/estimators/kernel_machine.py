@@ -136,7 +136,7 @@ class KernelMachine(FitsAlongPenalty):
     n_jobs : int, optional
         Number of worker threads, all cores by default. The result is bitwise the same for any number.
     verbose : bool, default=False
-        Show progress on standard error.
+        Show progress, and the result, on standard error.
     approximation : {None, "nystroem"}, default=None
         ``"nystroem"`` restricts f to the span of few rows, the landmarks:
         :math:`f(x) = \sum_j c_j k(x, z_j) + b`. Time is then linear in the number of rows. The matrix of rows and

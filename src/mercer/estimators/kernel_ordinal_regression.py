@@ -92,7 +92,7 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix or a function
         is checked for this; if this is True, it counts as indefinite.
     verbose : bool, default=False
-        Show progress on standard error.
+        Show progress, and the result, on standard error.
     n_jobs : int, optional
         Number of worker threads, all cores by default. The result is bitwise the same for any number.
 

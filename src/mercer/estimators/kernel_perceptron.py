@@ -94,7 +94,7 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         Maximum number of support vectors, for ``averaging="plain"``. When a mistake would add one more, the oldest one
         is dropped, with its part of the bias.
     verbose : bool, default=False
-        Show progress on standard error.
+        Show progress, and the result, on standard error.
     n_jobs : int, optional
         Worker threads for kernel values; the steps themselves come one after the other. The result is bitwise the same
         for any number.

@@ -94,7 +94,7 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
     n_jobs : int, optional
         Number of worker threads, all cores by default. The result is bitwise the same for any number.
     verbose : bool, default=False
-        Show progress on standard error.
+        Show progress, and the result, on standard error.
     approximation : {None, "nystroem"}, default=None
         ``"nystroem"`` restricts each function to the span of few rows, the landmarks:
         :math:`f_j(x) = \sum_l c_{jl} k(x, z_l) + b_j`. Time is then linear in the number of rows, and no matrix of rows

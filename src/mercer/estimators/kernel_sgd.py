@@ -17,6 +17,7 @@ from mercer.data.distinct import distinct_rows
 from mercer.data.sklearn_errors import advised
 from mercer.estimators.online.sgd_forms import SGDForms, Training
 from mercer.estimators.shared.baseline import warn_if_worse_than_majority
+from mercer.estimators.shared.certificates import write_result
 from mercer.estimators.shared.labels import all_classes, check_labels, class_codes, class_factors, encoded, winners
 from mercer.estimators.shared.parameters import (
     require_choice,
@@ -90,7 +91,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
     warm_start : bool, default=False
         Whether ``fit`` continues from the last fit: its kernel or map, its w and its count of steps.
     verbose : bool, default=False
-        Show progress on standard error.
+        Show progress, and the result, on standard error.
     n_jobs : int, optional
         Worker threads for kernel values; the steps themselves come one after the other. The result is bitwise the same
         for any number.
@@ -250,6 +251,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         self._keep(training, sort=True)
         self.n_iter_ = solution.value.epochs
         self.certificate_ = solution.certificate
+        write_result(self)
         if solution.status is Status.iteration_limit:
             warn_user(f"KernelSGDClassifier: {solution.status.value} Here C is 1 / (alpha n).", ConvergenceWarning)
         return coefficients

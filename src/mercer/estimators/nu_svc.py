@@ -69,7 +69,7 @@ class NuSVC(PairClassifier):
         Factors of C by class, where C is the ``1 / rho`` that nu leads to without them; ``"balanced"`` makes them
         inversely proportional to the weight of the class. (scikit-learn takes this parameter and ignores it.)
     verbose : bool, default=False
-        Show progress on standard error.
+        Show progress, and the result, on standard error.
     max_iter : int, default=-1
         Maximum number of steps for each pair of classes; -1 for 2000 per row.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"

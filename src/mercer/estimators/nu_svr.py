@@ -75,7 +75,7 @@ class NuSVR(RegressorMixin, SingleExpansion):
         Memory for stored kernel rows, in MB (of 2^20 bytes). More is used if most rows turn out to be support vectors
         and the whole kernel matrix fits the memory budget.
     verbose : bool, default=False
-        Show progress on standard error.
+        Show progress, and the result, on standard error.
     max_iter : int, default=-1
         Maximum number of steps; -1 for no limit.
     n_jobs : int, optional

@@ -79,7 +79,7 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
     random_state : int, RandomState or None, default=None
         Seed of the random orders.
     verbose : bool, default=False
-        Show progress on standard error.
+        Show progress, and the result, on standard error.
     n_jobs : int, optional
         Worker threads for kernel values; the steps themselves come one after the other. The result is bitwise the same
         for any number.

@@ -82,7 +82,7 @@ class SVC(PairClassifier):
     class_weight : dict or "balanced", optional
         Factors of C by class; ``"balanced"`` makes them inversely proportional to the weight of the class.
     verbose : bool, default=False
-        Show progress on standard error.
+        Show progress, and the result, on standard error.
     max_iter : int, default=-1
         Maximum number of steps for each pair of classes; -1 for no limit (with a hard margin, 2000 per row). With
         an approximation, of passes over the rows; -1 for 1000.
@@ -399,7 +399,7 @@ class SVC(PairClassifier):
         return machine(solver_of(self), self._has_intercept)
 
     def _beside_constant(self, data: ClassRows) -> str:
-        prices = np.bincount(data.codes, self._bounds(data))
+        prices: Vector = np.bincount(data.codes, self._bounds(data)).astype(np.float64)
         return words_on_pairs(prices, self.certificate_.primal, intercept=self._has_intercept)
 
     def _start(self, weights: Vector, bounds: Vector, sizes: NDArray[np.intp]) -> Vector:

@@ -219,6 +219,7 @@ class OnlineExpansion(KernelEstimator, ABC):
                 progress.advance()
                 record("passes", len(losses), {"loss": float(losses[-1])})
             values = self._values_at_own(gram, X, state)
+        progress.finish()
         self._keep(state, X, losses)
         if not self._merges:
             self.support_ = state.rows.astype(np.intp)

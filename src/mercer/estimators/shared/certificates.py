@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -69,8 +70,22 @@ def _table(parts: Sequence[Certificate]) -> Certificates:
     return table
 
 
+def write_result(learner: Certified) -> None:
+    """Write a line on the certificate to standard error, if the learner is ``verbose``."""
+    if getattr(learner, "verbose", False):
+        found = learner.certificate_
+        sys.stderr.write(
+            f"mercer: {type(learner).__name__}: {found.status.name}, {found.iterations} steps in "
+            f"{found.seconds:.1f} s, objective {found.primal:.5g}, relative gap {found.relative_gap:.1e}\n"
+        )
+
+
 def warn_if_stopped(learner: Certified, more: str = "") -> bool:
-    """Warn if the solver stopped before its tolerance was met, with more words; return whether it did."""
+    """Warn if the solver stopped before its tolerance was met, with more words; return whether it did.
+
+    A learner that is ``verbose`` writes its result first.
+    """
+    write_result(learner)
     status = learner.certificate_.status
     if status in STOPPED:
         warn_user(" ".join(filter(None, [f"{type(learner).__name__}: {status.value}", more])), ConvergenceWarning)

@@ -90,6 +90,7 @@ def make_passes(
             progress.advance()
             record("passes", len(counts), {"mistakes": float(counts[-1])})
         expansion.values = None if walk is None else walk.values
+    progress.finish()
     return np.array(counts, dtype=np.int64)
 
 

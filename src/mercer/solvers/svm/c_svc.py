@@ -66,8 +66,11 @@ class CSVC(PairMachine):
         box = self.box(problem)
         scaled = _scaled(box, answer)
         if scaled is not None and scaled.certificate.kkt_violation > self.solver.tol:
-            finer = replace(self.solver, tol=_FINER * self.solver.tol, stop="kkt")
-            scaled = _scaled(box, finer.solve(box, Start(answer.value.beta, answer.value.gradient)))
+            steps = answer.certificate.iterations
+            finer = replace(self.solver.after(steps), tol=_FINER * self.solver.tol, stop="kkt")
+            closer = finer.solve(box, Start(answer.value.beta, answer.value.gradient))
+            certificate = replace(closer.certificate, iterations=steps + closer.certificate.iterations)
+            scaled = _scaled(box, replace(closer, certificate=certificate))
         if scaled is None or scaled.certificate.kkt_violation > self.solver.tol:
             return answer
         return scaled if scaled.certificate.gap < answer.certificate.gap else answer

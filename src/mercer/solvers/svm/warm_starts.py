@@ -100,10 +100,7 @@ class WarmStarts:
         if any(problem.totals):
             return Start(None if move is None else move(self._beta, problem), kept=self._kept)
         scale = self._scale(problem)
-        beta = scale * self._beta
-        beta = np.where(beta > _AT_BOUND * problem.upper, problem.upper, beta)
-        beta = np.where(beta < _AT_BOUND * problem.lower, problem.lower, beta)
-        return Start(beta, problem.linear - scale * self._product, kept=self._kept)
+        return Start(_boxed(scale * self._beta, problem), problem.linear - scale * self._product, kept=self._kept)
 
     def _scale(self, problem: BoxQP) -> float:
         support = np.flatnonzero(self._beta)
@@ -129,11 +126,17 @@ def feasible(weights: Vector, problem: BoxQP) -> Vector:
     >>> feasible(np.array([3.0, -0.5, 0.25]), problem)
     array([ 0.4, -0.5,  0.1])
     """
-    beta = np.clip(np.tile(weights, len(problem.linear) // len(weights)), problem.lower, problem.upper)
+    beta = _boxed(np.tile(weights, len(problem.linear) // len(weights)), problem)
     for number, total in enumerate(problem.totals):
         rows = slice(None) if problem.groups is None else problem.groups == number
         beta[rows] = _with_sum(beta[rows], problem.lower[rows], problem.upper[rows], total)
     return beta
+
+
+def _boxed(beta: Vector, problem: BoxQP) -> Vector:
+    """Clipped, and at a bound where only rounding separates a weight from it."""
+    beta = np.where(beta > _AT_BOUND * problem.upper, problem.upper, beta)
+    return np.where(beta < _AT_BOUND * problem.lower, problem.lower, beta)
 
 
 def _with_sum(beta: Vector, lower: Vector, upper: Vector, total: float) -> Vector:
