@@ -194,9 +194,10 @@ def test_unsorted_numbers_as_categories_are_refused(tmp_path):
             "steps",
             [("svc", mercer.SVC().fit(X, THREE))] * 2,
         ),
+        (FeatureUnion([("a", StandardScaler())]).fit(X), "transformer_weights", 1),
         (FeatureUnion([("a", StandardScaler())]).fit(X), "transformer_list", [("a", mercer.SVC().fit(X, THREE))]),
     ],
-    ids=["calibrated", "encoder", "pipeline", "union"],
+    ids=["calibrated", "encoder", "pipeline", "weights", "union"],
 )
 def test_parameters_that_scikit_learn_checks_before_a_fit_only_are_checked(model, parameter, lie, tmp_path):
     save(model, tmp_path / "model.mercer")

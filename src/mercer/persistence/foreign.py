@@ -186,7 +186,8 @@ STATED: Mapping[type, Fitted] = {
     Pipeline: Fitted(
         parameters={"steps": Is(list)}, rules=(("a step does not accept the output of the one before", _chains),)
     ),
-    FeatureUnion: Fitted(parameters={"transformer_list": Is(list)}, rules=(("its parts are not named", _joins),)),
+    FeatureUnion: Fitted(parameters={"transformer_list": Is(list), "transformer_weights": Maybe(Is(dict))},
+        rules=(("its parts are not named", _joins),)),
 }  # fmt: skip
 """The classes of scikit-learn that a model file may contain, with their statements; its kernels need none."""
 
