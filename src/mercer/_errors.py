@@ -37,8 +37,8 @@ def bounded(message: str) -> str:
 class MercerError(Exception):
     """Base of every error that Mercer raises on purpose; a message that values make too long is shortened."""
 
-    def __init__(self, message: str = "") -> None:
-        super().__init__(bounded(message))
+    def __str__(self) -> str:
+        return bounded(super().__str__())
 
 
 class DataError(MercerError, ValueError):
@@ -149,8 +149,8 @@ class MissingDependencyError(MercerError, ImportError):
 class MercerWarning(UserWarning):
     """Base of the warnings that Mercer gives; a message that values make too long is shortened."""
 
-    def __init__(self, message: str = "") -> None:
-        super().__init__(bounded(message))
+    def __str__(self) -> str:
+        return bounded(super().__str__())
 
 
 class IndefiniteKernelWarning(MercerWarning):

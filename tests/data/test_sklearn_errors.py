@@ -80,3 +80,53 @@ def test_the_dispatch_of_scikit_learn_is_off_within_checks(monkeypatch):
         with advised():
             assert not sklearn.get_config()["array_api_dispatch"]
         assert sklearn.get_config()["array_api_dispatch"]
+
+
+class OnDevice:
+    """An array of another library in the memory of a device, which cannot become NumPy's unasked."""
+
+    device, dtype = "cuda:0", "float64"
+
+    def __init__(self, values, message):
+        self.values, self.message = values, message
+        self.shape, self.ndim = values.shape, values.ndim
+
+    def __len__(self):
+        return len(self.values)
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError(self.message)
+
+    def cpu(self):
+        return self
+
+    def numpy(self):
+        return self.values
+
+    get = numpy
+
+
+@pytest.mark.parametrize(
+    ("message", "to_numpy"),
+    [
+        (
+            "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first.",
+            lambda tensor: tensor.cpu().numpy(),
+        ),
+        ("Implicit conversion to a NumPy array is not allowed. Please use `.get()`", lambda array: array.get()),
+    ],
+    ids=["tensor.cpu().numpy()", "array.get()"],
+)
+@pytest.mark.parametrize("place", [0, 1, 2], ids=["X", "y", "sample_weight"])
+def test_arrays_on_a_device_are_refused_with_what_to_pass(message, to_numpy, place, request):
+    arguments = [np.arange(12.0).reshape(6, 2), np.arange(6.0), np.ones(6)]
+    expected = KernelRidge().fit(*arguments).dual_coef_
+    arguments[place] = OnDevice(arguments[place], message)
+    with pytest.raises(TypeError, match="Mercer computes on the processor") as raised:
+        KernelRidge().fit(*arguments)
+    assert message[:20] in str(raised.value)
+    assert any(
+        call in str(raised.value) and call in request.node.name for call in ("tensor.cpu().numpy()", "array.get()")
+    )
+    arguments[place] = to_numpy(arguments[place])
+    assert np.array_equal(KernelRidge().fit(*arguments).dual_coef_, expected)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import mercer
 from mercer import load, save
@@ -139,4 +140,67 @@ def test_a_note_of_a_user_is_saved_but_no_attribute_that_code_may_look_at(tmp_pa
     assert load(tmp_path / "model.mercer").note == "mine"
     model._warm_starts = 3
     with pytest.raises(ModelFileError, match="has no attribute '_warm_starts'"):
+        save(model, tmp_path / "model.mercer")
+
+
+CATEGORIES = np.array([["a", "x"], ["b", "y"], ["c", "x"]] * 10, dtype=object)
+
+
+@pytest.mark.parametrize("settings", [{}, {"drop": "first"}, {"min_frequency": 12, "handle_unknown": "ignore"}])
+@pytest.mark.parametrize("dense", [True, False])
+def test_encoders_come_back_and_encode_what_is_unknown(settings, dense, tmp_path):
+    encoder = OneHotEncoder(**settings, sparse_output=not dense).fit(CATEGORIES)
+    if dense:
+        encoder.set_output(transform="pandas")
+    save(encoder, tmp_path / "model.mercer")
+    back, expected = load(tmp_path / "model.mercer").transform(CATEGORIES), encoder.transform(CATEGORIES)
+    assert (np.asarray(back) == np.asarray(expected)).all() if dense else (back != expected).nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("attribute", "lie"),
+    [
+        ("_n_features_outs", [3, 0]),
+        ("_n_features_outs", [0, 0]),
+        ("_n_features_outs", [-1000, 3]),
+        ("categories_", [np.array(["a", "b", "c"]), np.array(["x", "y", "z"])]),
+        ("_drop_idx_after_grouping", np.array([1, 9], dtype=object)),
+    ],
+)
+def test_categories_without_a_column_are_refused(attribute, lie, tmp_path):
+    """Scikit-learn wrote their ones beyond the end of its matrix, which ended the process."""
+    drop = "first" if attribute.startswith("_drop") else None
+    encoder = OneHotEncoder(drop=drop, sparse_output=False).fit(CATEGORIES)
+    setattr(encoder, attribute, lie)
+    with pytest.raises(ModelFileError, match="a category has no column"):
+        save(encoder, tmp_path / "model.mercer")
+
+
+def test_unsorted_numbers_as_categories_are_refused(tmp_path):
+    encoder = OneHotEncoder(sparse_output=False).fit([[1.0], [2.0], [np.nan]])
+    save(encoder, tmp_path / "model.mercer")
+    encoder.categories_[0][:2] = [2.0, 1.0]
+    with pytest.raises(ModelFileError, match="a category has no column"):
+        save(encoder, tmp_path / "model.mercer")
+
+
+@pytest.mark.parametrize(
+    ("model", "parameter", "lie"),
+    [
+        (mercer.SVC().calibrated(cv=3).fit(X, THREE), "estimator", 0),
+        (OneHotEncoder().fit(CATEGORIES), "handle_unknown", "maybe"),
+        (
+            make_pipeline(StandardScaler(), mercer.SVC()).fit(X, THREE),
+            "steps",
+            [("svc", mercer.SVC().fit(X, THREE))] * 2,
+        ),
+        (FeatureUnion([("a", StandardScaler())]).fit(X), "transformer_weights", 1),
+        (FeatureUnion([("a", StandardScaler())]).fit(X), "transformer_list", [("a", mercer.SVC().fit(X, THREE))]),
+    ],
+    ids=["calibrated", "encoder", "pipeline", "weights", "union"],
+)
+def test_parameters_that_scikit_learn_checks_before_a_fit_only_are_checked(model, parameter, lie, tmp_path):
+    save(model, tmp_path / "model.mercer")
+    setattr(model, parameter, lie)
+    with pytest.raises(ModelFileError):
         save(model, tmp_path / "model.mercer")

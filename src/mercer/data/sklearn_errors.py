@@ -10,8 +10,13 @@ from sklearn import config_context
 from mercer._errors import DataError
 
 _OTHER_ROWS = "For rows that are not vectors (series, trees, graphs, images) pass a matching kernel of mercer.kernels."
-# Parts of scikit-learn's messages that say what was wrong and not what to do.
+_ON_DEVICE = (
+    "Mercer computes on the processor: pass NumPy arrays, by tensor.cpu().numpy() in PyTorch, array.get() in CuPy."
+)
+# Parts of messages of scikit-learn and libraries of arrays that say what was wrong and not what Mercer needs.
 _ADVICE = (
+    ("device type tensor to numpy", _ON_DEVICE),
+    ("Implicit conversion to a NumPy array is not allowed", _ON_DEVICE),
     ("contains infinity", "Drop those rows or replace the values; numpy.isfinite shows where they are."),
     (
         "could not convert string to float",

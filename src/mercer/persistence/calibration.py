@@ -12,7 +12,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.isotonic import IsotonicRegression
 
 from mercer.data.fitted import Fitted
-from mercer.data.statements import Count, Each, Flag, Floats, Is, Labels, Number, Statement, Word
+from mercer.data.statements import Count, Each, Flag, Floats, Is, Labels, Maybe, Number, Statement, Word
 
 # Private classes of scikit-learn. Those that the installed version lacks cannot occur in a file.
 _HIDDEN = ("_SigmoidCalibration", "_TemperatureScaling")
@@ -62,7 +62,7 @@ STATED: Mapping[type, Fitted] = {
     CalibratedClassifierCV: Fitted(
         {"classes_": Labels("k", least=2), "calibrated_classifiers_": Each(Is(_ONE))},
         _COLUMNS,
-        {"method": Word(tuple(_METHODS))},
+        {"estimator": Maybe(Is(BaseEstimator)), "method": Word(tuple(_METHODS))},
         rules=(("its parts do not match", _calibrates),),
     ),
     _ONE: Fitted(

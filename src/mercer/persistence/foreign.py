@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import sys
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn import config_context
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -47,6 +49,7 @@ _KERNELS = (
     "ConstantKernel", "WhiteKernel", "RBF", "Matern", "RationalQuadratic", "ExpSineSquared", "DotProduct",
     "PairwiseKernel", "Sum", "Product", "Exponentiation",
 )  # fmt: skip
+_UNKNOWN = "a value that is no category"
 _TINY = float(np.finfo(np.float32).tiny)
 _COUNTED: dict[str, Statement] = {"n_features_in_": Count("d")}
 _NAMED: dict[str, Statement] = {"feature_names_in_": Labels("d", texts=True)}
@@ -71,6 +74,27 @@ def _transforms(transformer: Any) -> bool:
     return bool(outputs.shape[0] == 1 and (numbers.dtype.kind not in "fiub" or np.isfinite(numbers).all()))
 
 
+def _encodes(encoder: Any) -> bool:
+    """Whether each category has a column; scikit-learn would write beyond the end of a dense matrix without a check."""
+    columns = encoder.categories_
+    for values in columns:
+        if values.dtype.kind not in "OUS" and not (np.diff(values[~np.isnan(values)]) > 0).all():
+            return False
+    known = max(map(len, columns), default=0)
+    rows = np.full((known + (encoder.handle_unknown != "error"), len(columns)), _UNKNOWN, dtype=object)
+    for number, values in enumerate(columns):
+        rows[:known, number] = np.resize(np.asarray(values, dtype=object), known)
+    plain = copy.copy(encoder)
+    plain.sparse_output = True
+    vars(plain).pop("_sklearn_output_config", None)
+    try:
+        with config_context(transform_output="default"):
+            plain.transform(rows).check_format(full_check=True)
+    except ValueError:
+        return False
+    return True
+
+
 def _transforms_labels(encoder: Any) -> bool:
     return bool((encoder.transform(encoder.classes_) == np.arange(len(encoder.classes_))).all())
 
@@ -91,10 +115,16 @@ def _transforms_columns(transformer: Any) -> bool:
     return bool(transformer.transform(row).shape[0] == 1)
 
 
+def _may_transform(part: Any) -> bool:
+    return part is None or part in ("passthrough", "drop") or hasattr(part, "transform")
+
+
 def _chains(pipeline: Pipeline) -> bool:
     """Whether every step accepts the output of the steps before it."""
     steps = pipeline.steps
     if not all(isinstance(step, tuple) and len(step) == 2 and isinstance(step[0], str) for step in steps):
+        return False
+    if not all(_may_transform(inner) for _, inner in steps[:-1]):
         return False
     fitted = [inner for _, inner in steps if inner is not None and not isinstance(inner, str)]
     if not fitted or "n_features_in_" not in vars(fitted[0]) or isinstance(fitted[0], ColumnTransformer):
@@ -109,7 +139,8 @@ def _chains(pipeline: Pipeline) -> bool:
 
 
 def _joins(union: FeatureUnion) -> bool:
-    return all(isinstance(part, tuple) and len(part) == 2 for part in union.transformer_list)
+    parts = union.transformer_list
+    return all(isinstance(part, tuple) and len(part) == 2 and _may_transform(part[1]) for part in parts)
 
 
 _RULE = ("it cannot transform a row", _transforms)
@@ -137,7 +168,10 @@ STATED: Mapping[type, Fitted] = {
     RobustScaler: _scaler(center_=Maybe(_numbers()), scale_=Maybe(_numbers(_TINY))),
     Normalizer: Fitted(_COUNTED, _NAMED, parameters={"norm": Word(("l1", "l2", "max"))}, rules=(_RULE,)),
     FunctionTransformer: Fitted(_COUNTED, _NAMED, rules=(_RULE,)),
-    OneHotEncoder: Fitted({**_COUNTED, "categories_": Each(Is(np.ndarray), "d")}, _NAMED, rules=(_RULE,)),
+    OneHotEncoder: Fitted(
+        {**_COUNTED, "categories_": Each(Is(np.ndarray), "d")}, _NAMED,
+        rules=(("a category has no column", _encodes), _RULE),
+    ),
     OrdinalEncoder: Fitted({**_COUNTED, "categories_": Each(Is(np.ndarray), "d")}, _NAMED, rules=(_RULE,)),
     LabelEncoder: Fitted({"classes_": Labels("k")}, rules=(("it cannot number its classes", _transforms_labels),)),
     SimpleImputer: Fitted({**_COUNTED, "statistics_": Arrays("d")}, _NAMED, rules=(_RULE,)),
@@ -152,7 +186,8 @@ STATED: Mapping[type, Fitted] = {
     Pipeline: Fitted(
         parameters={"steps": Is(list)}, rules=(("a step does not accept the output of the one before", _chains),)
     ),
-    FeatureUnion: Fitted(parameters={"transformer_list": Is(list)}, rules=(("its parts are not named", _joins),)),
+    FeatureUnion: Fitted(parameters={"transformer_list": Is(list), "transformer_weights": Maybe(Is(dict))},
+        rules=(("its parts are not named", _joins),)),
 }  # fmt: skip
 """The classes of scikit-learn that a model file may contain, with their statements; its kernels need none."""
 

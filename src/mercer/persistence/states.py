@@ -7,9 +7,11 @@ Mercer's classes have statements as an attribute (``_fitted``); those for other 
 from __future__ import annotations
 
 import warnings
+from inspect import signature
 from typing import Any
 
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import validate_parameter_constraints
 
 from mercer._errors import DataError
 from mercer.data.fitted import Statements, check_fitted, statements
@@ -40,6 +42,8 @@ def check_state(value: Any) -> None:
             # Warnings about an invented row would mean nothing.
             warnings.simplefilter("ignore")
             check_fitted(value, schema)
+        if isinstance(value, BaseEstimator) and foreign is not None:
+            _check_parameters(value)
     except DataError as error:
         malformed(str(error))
 
@@ -50,6 +54,16 @@ def _check_names(model: BaseEstimator, schema: Statements) -> None:
     for name in vars(model).keys() - schema.attributes - model.get_params(deep=False).keys():
         if name.startswith("_") or name.endswith("_") or hasattr(cls, name):
             raise DataError(f"{cls.__name__} has no attribute {name[:60]!r}")
+
+
+def _check_parameters(model: BaseEstimator) -> None:
+    """Raise if scikit-learn would refuse a parameter, which it checks before a fit only."""
+    cls = type(model)
+    parameters = {name: value for name, value in vars(model).items() if name in signature(cls).parameters}
+    try:
+        validate_parameter_constraints(getattr(cls, "_parameter_constraints", {}), parameters, cls.__name__)
+    except ValueError as error:
+        raise DataError(str(error).removesuffix(".")) from None
 
 
 def _check_items(rows: Objects) -> None:
