@@ -168,7 +168,7 @@ def test_what_is_left_open_is_chosen_on_a_sample(capsys: pytest.CaptureFixture[s
     options = ["fit", "rows", "--approximation", "nystroem", "--landmarks", "60", "-o", "chosen.mercer"]
     report = report_of(capsys, *options, "-t", "heat", "--drop", "warm")
     assert re.match(r"(gamma=[\d.]+, )?alpha=[\d.]+ by", report["chosen"]) and "by the errors in" in report["chosen"]
-    assert report["scores"]["KernelRidge"]["r2"] > 0.95
+    assert report["scores"]["KernelRidge"]["r2"] > 0.9
     # Noise of towns alone: only the comparison of codes finds it, and its model file predicts the same.
     random = np.random.default_rng(1)
     towns = np.array([f"t{i}" for i in range(20)])

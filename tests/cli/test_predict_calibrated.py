@@ -158,7 +158,8 @@ def test_classes_over_landmarks_have_sets_by_held_out_rows(capsys: Any, model: s
     assert code == 0, err
     frame, truth = pd.read_csv(io.StringIO(out)), pd.read_csv("new.csv")["kind"]
     sets = [set(text.split("|")) for text in frame["kind 90%"]]
-    assert 0.75 < np.mean([label in labels for label, labels in zip(truth, sets, strict=True)]) < 1.0
+    assert np.mean([label in labels for label, labels in zip(truth, sets, strict=True)]) > 0.75
+    assert np.mean([len(labels) for labels in sets]) < 2
 
 
 def test_landmarks_without_held_out_rows_are_not_calibrated(capsys: Any) -> None:
