@@ -8,11 +8,12 @@ from a number, so that each can be run again alone.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -165,6 +166,15 @@ class Rows:
     random: np.random.Generator
 
     @property
+    def known(self) -> Rows:
+        """The same rows and draws, without directions in which the matrix of the landmarks has no digits."""
+        features = self.features
+        if self.chosen is not None:
+            _, sizes, directions = np.linalg.svd(features[self.chosen], full_matrices=False)
+            features = features @ directions[sizes**2 > _KNOWN * sizes[0] ** 2].T
+        return replace(self, features=features, random=copy.deepcopy(self.random))
+
+    @property
     def landmarks(self) -> np.ndarray | None:
         return None if self.chosen is None else self.X[self.chosen]
 
@@ -200,8 +210,7 @@ def rows(random: np.random.Generator, restricted: bool) -> Rows:
         different = np.unique(X, axis=0, return_index=True)[1]
         chosen = random.choice(different, int(random.integers(1, len(different) // 2 + 1)), replace=False)
         _, sizes, directions = np.linalg.svd(features[chosen], full_matrices=False)
-        # In other directions the matrix of the landmarks has no digits, nor has the norm of a function.
-        features = features @ directions[sizes**2 > _KNOWN * sizes[0] ** 2].T
+        features = features @ directions[sizes > 1e-12 * sizes[0]].T
     # A row of each class has a weight.
     weight = random.integers(0, 4, n).astype(float) if random.random() < 0.3 else np.ones(n)
     weight[:3] = np.maximum(weight[:3], 1.0)
@@ -416,7 +425,10 @@ def point(r: Rows, case: Case) -> np.ndarray:
     if isinstance(model, NuSVC):
         # Its coefficients are divided by the width of the margin: the best one for their direction.
         ray = np.r_[weights.ravel(), 1.0]
-        return ray * minimize_scalar(lambda width: case.problem.at(width * ray)[0], (0.0, 1.0)).x
+        widths = 10.0 ** np.arange(-8.0, 9.0)
+        best = widths[np.argmin([case.problem.at(width * ray)[0] for width in widths])]
+        around = {"bounds": (best / 10, best * 10), "method": "bounded", "options": {"xatol": 1e-12 * best}}
+        return ray * minimize_scalar(lambda width: case.problem.at(width * ray)[0], **around).x
     return np.r_[weights.ravel(), [getattr(model, "epsilon_", 0.0)] * isinstance(model, NuSVR)]
 
 
@@ -426,9 +438,8 @@ def rounding(r: Rows, case: Case) -> float:
     chosen = getattr(case.model, "support_", slice(None)) if r.chosen is None else r.chosen
     function = np.abs(coef) @ sizes[chosen]
     slopes = sum(np.sum(term.weight * sizes) for term in case.problem.terms if len(term.weight) == len(sizes))
-    return float(
-        4 * len(sizes) * np.finfo(float).eps * np.sum(function**2 * case.problem.square.max() + function * slopes)
-    )
+    size = np.sum(function**2 * case.problem.square.max() + function * slopes)
+    return float(64 * len(sizes) * np.finfo(float).eps * size)
 
 
 def compared(number: int) -> Compared | None:
@@ -436,6 +447,7 @@ def compared(number: int) -> Compared | None:
     random = np.random.default_rng(number)
     make, restricted = KINDS[number % len(KINDS)]
     r = rows(random, restricted)
+    known = make(r.known).problem
     case = make(r)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -444,7 +456,7 @@ def compared(number: int) -> Compared | None:
         except NumericalError:
             return None
     with np.errstate(all="ignore"):
-        answer, other = case.problem.at(point(r, case))[0], case.problem.smallest()
+        answer, other = case.problem.at(point(r, case))[0], known.smallest()
     return Compared(case.model, answer, min(answer, other), rounding(r, case))
 
 

@@ -55,3 +55,8 @@ def test_a_table_in_memory_has_the_same_share_of_every_class() -> None:
         train, test = hold_out(target, 0.2, 0)
     labels, counts = np.unique(target.values[test], return_counts=True)
     assert labels.tolist() == ["a", "b"] and counts.tolist() == [10, 10] and len(train) == 81
+
+
+@pytest.mark.parametrize("share", [0.002, 0.005, 0.006])
+def test_a_small_share_of_many_rows(share: float) -> None:
+    assert Draw(share, False, 0).masks().next(np.arange(100_000.0)).sum() == round(100_000 * share)

@@ -6,6 +6,8 @@ import io
 import json
 import os
 import sys
+from datetime import time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +265,18 @@ def test_kept_columns_of_parquet_have_their_types_in_blocks(
         texts = pd.read_csv("out.csv", dtype=str, na_filter=False)["id"]
         assert texts.tolist() == [str(2**53 + 1), ""] * (len(frame) // 2)
         pd.testing.assert_series_equal(pd.read_parquet("out.parquet")["id"], frame["id"])
+
+
+def test_kept_columns_of_parquet_may_be_decimals_and_times(capsys: Any, models: Path) -> None:
+    frame = pd.read_csv("may.csv")
+    frame["price"] = [Decimal(row) / 4 for row in range(len(frame))]
+    frame["at"] = [time(row % 24) for row in range(len(frame))]
+    frame.to_parquet("kept.parquet", index=False)
+    given = ("predict", models / "ridge.mercer", "kept.parquet", "--keep", "price", "--keep", "at", "-o", "out.csv")
+    assert run(capsys, *given)[0] == 0
+    kept = pd.read_csv("out.csv", dtype=str)
+    assert kept["price"].map(Decimal).tolist() == frame["price"].tolist()
+    assert kept["at"].tolist() == frame["at"].map(str).tolist()
 
 
 @pytest.mark.parametrize("out", [[], ["-o", "-"]])

@@ -135,7 +135,7 @@ def test_scores_that_are_cut_off_later_are_those_that_were_cut_off_from_the_star
 
 
 @pytest.mark.parametrize(
-    ("entries", "what"), [(["5 kg", "7 kg"] * 3, "numbers"), (["31-Aug-2024", "1-Sep-2024"] * 3, "dates")]
+    ("entries", "what"), [(["5.5 kg", "7 kg"] * 3, "numbers"), (["31-Aug-2024", "1-Sep-2024"] * 3, "dates")]
 )
 def test_quantities_that_are_compared_as_text_are_said(entries: list[str], what: str) -> None:
     frame = pd.DataFrame({"it": entries})

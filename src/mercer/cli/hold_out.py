@@ -112,7 +112,7 @@ class _Turns:
     """Of a fixed number of rows in turn some are drawn, and never the very first one."""
 
     def __init__(self, share: float, seed: list[int]) -> None:
-        fraction = Fraction(share).limit_denominator(100) or Fraction(1, round(1 / share))
+        fraction = Fraction(share).limit_denominator(1000) or Fraction(1, round(1 / share))
         # A share just below 1 leaves one row of a hundred.
         self._drawn, self._turn = min(fraction, Fraction(99, 100)).as_integer_ratio()
         self._random = np.random.default_rng(seed)

@@ -170,7 +170,7 @@ def as_written(column: Any, texts: Any) -> Any:
     >>> as_written(pd.Series([1.1, None]), pd.Series(["1.10", "NA"])).tolist()
     ['1.10', 'NA']
     """
-    if texts.dtype.kind != "O":
+    if texts.dtype.kind != "O" or not texts.dropna().map(lambda entry: isinstance(entry, str)).all():
         return texts
     if column.dtype.kind != "O" and (_as_text(column).fillna("") == texts).all():
         return column

@@ -271,6 +271,10 @@ def date_times(entries: np.ndarray) -> np.ndarray:
     return np.array(dated, dtype=object)
 
 
+# Years and months alone are those of our time: 1001-01 is more likely a code.
+_BEGIN = re.compile(r".{4}-(?=\d\d-)|(18|19|20)\d\d-\d\d\s*$", re.DOTALL)
+
+
 def is_date(text: str) -> bool:
     """Whether a text is a date in the form of ISO 8601.
 
@@ -282,7 +286,7 @@ def is_date(text: str) -> bool:
 
 def _dates(known: Sequence[Any] | np.ndarray) -> Vector | None:
     """Dates in seconds since 1970, if all entries are dates or text in the form of ISO 8601."""
-    plausible = all(hasattr(entry, "isoformat") or (isinstance(entry, str) and entry[4:5] == "-") for entry in known)
+    plausible = all(hasattr(entry, "isoformat") or (isinstance(entry, str) and _BEGIN.match(entry)) for entry in known)
     if not plausible:
         return None
     try:

@@ -33,7 +33,7 @@ _MONTHS = (
 _PARTS = {
     "day": r"(?P<day>\d\d?)",
     "month": r"(?P<month>\d\d?|[A-Za-z]{3,9})\.?",
-    "year": r"(?P<year>[12]\d{3})",
+    "year": r"(?P<year>(?:1[89]|20)\d\d)",
     "time": r"(?P<hour>\d\d?):(?P<minute>\d\d)(?::(?P<second>\d\d))?(?: ?(?P<half>[AaPp])[Mm])?",
 }
 

@@ -32,17 +32,23 @@ _NOTATION = {
     "as in 1234.5",
     "dates": "Read them with --parse-numbers, write dates as in 2026-01-31, turn them into numbers",
 }
-DATE = re.compile(r"\s*(\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?|[12]\d{3}-(0[1-9]|1[0-2]))\s*")
+_NAME = re.compile(r"\d+ ?[^\W\d_]+")
+DATE = re.compile(r"\s*(\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?|(1[89]|20)\d\d-(0[1-9]|1[0-2]))\s*")
 """A date that the model auto reads: year and month, the day, and what may follow."""
 
 
 def quantities(texts: Collection[str]) -> str | None:
     """What texts are that as categories would say nothing about values in between; None for all others.
 
+    Whole numbers before letters, as in 2B and 64GB, are names where there are few of them.
+
     >>> quantities(["1,100", "5 %"]), quantities(["31.08.2024"]), quantities(["1,100", "many"])
     ('numbers in another notation', 'dates', None)
+    >>> quantities(["1B", "2B", "3B"] * 20), quantities(["1.5B", "2B", "3B"] * 20)
+    (None, 'numbers in another notation')
     """
-    if not texts:
+    different = set(texts)
+    if not texts or (all(map(_NAME.fullmatch, different)) and not are_too_many(len(different), len(texts))):
         return None
     return "numbers in another notation" if in_another_notation(texts) else "dates" if are_dates(texts) else None
 
@@ -285,9 +291,10 @@ def are_trees(values: Collection[str]) -> bool:
 def _counts_rows(column: Any) -> bool:
     if column.dtype.kind not in "iuf" or column.isna().any():
         return False
-    # Rows in blocks have floats; a sample of the rows, or those that a filter has kept, have gaps between them.
-    numbers = column.to_numpy()
-    return bool((np.diff(numbers) > 0).all() and (numbers == np.round(numbers)).all())
+    # Rows in blocks have floats. Those that a filter has kept have gaps between them; where most steps are longer than
+    # one, it may as well be a measurement in order.
+    steps = np.diff(column.to_numpy())
+    return bool((steps > 0).all() and (steps % 1 == 0).all() and (steps == 1).sum() >= 0.5 * len(steps))
 
 
 def column_kind(column: Any, name: str, source: str, locate: Locate) -> str:
