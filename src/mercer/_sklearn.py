@@ -5,6 +5,7 @@ No other module imports a private name of scikit-learn.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -71,6 +72,15 @@ def _own_check_feature_names_in(estimator: Any, input_features: Any = None) -> A
     if len(names) != n:
         raise DataError(f"input_features should have length equal to number of features ({n}), got {len(names)}")
     return names
+
+
+def check_parameters(cls: type, parameters: dict[str, Any]) -> None:
+    """Raise ``ValueError`` if scikit-learn would refuse a parameter in a fit; nothing where a version cannot tell."""
+    module = "sklearn.utils._param_validation"
+    if importlib.util.find_spec(module) is not None:
+        check = getattr(importlib.import_module(module), "validate_parameter_constraints", None)
+        if check is not None:
+            check(getattr(cls, "_parameter_constraints", {}), parameters, cls.__name__)
 
 
 def _scikit_learns(name: str, own: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,9 +11,9 @@ from inspect import signature
 from typing import Any
 
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import validate_parameter_constraints
 
 from mercer._errors import DataError
+from mercer._sklearn import check_parameters
 from mercer.data.fitted import Statements, check_fitted, statements
 from mercer.data.objects import Objects
 from mercer.persistence.container import malformed
@@ -61,7 +61,7 @@ def _check_parameters(model: BaseEstimator) -> None:
     cls = type(model)
     parameters = {name: value for name, value in vars(model).items() if name in signature(cls).parameters}
     try:
-        validate_parameter_constraints(getattr(cls, "_parameter_constraints", {}), parameters, cls.__name__)
+        check_parameters(cls, parameters)
     except ValueError as error:
         raise DataError(str(error).removesuffix(".")) from None
 
