@@ -104,9 +104,11 @@ class GivenRows:
         return len(self._positions)
 
     def __getitem__(self, index: Index) -> GivenRows:
-        if isinstance(index, slice):
+        if isinstance(index, slice) or not isinstance(self._positions, range):
             return GivenRows(self._vectors, self._positions[index])
-        return GivenRows(self._vectors, np.asarray(self._positions)[index])
+        # The positions of the rows of a range that is all of them are not stored a second time.
+        start, step = self._positions.start, self._positions.step
+        return GivenRows(self._vectors, index if (start, step) == (0, 1) else start + step * index)
 
     def _picked(self) -> Any:
         """The rows; of a range a view."""
