@@ -166,9 +166,10 @@ def test_classes_of_several_files(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.slow
 def test_what_is_left_open_is_chosen_on_a_sample(capsys: pytest.CaptureFixture[str]) -> None:
     options = ["fit", "rows", "--approximation", "nystroem", "--landmarks", "60", "-o", "chosen.mercer"]
-    report = report_of(capsys, *options, "-t", "heat", "--drop", "warm")
+    # The score of ninety rows depends less on which these are than that of thirty.
+    report = report_of(capsys, *options, "-t", "heat", "--drop", "warm", "--test-size", "0.3")
     assert re.match(r"(gamma=[\d.]+, )?alpha=[\d.]+ by", report["chosen"]) and "by the errors in" in report["chosen"]
-    assert report["scores"]["KernelRidge"]["r2"] > 0.9
+    assert report["scores"]["KernelRidge"]["r2"] > 0.95
     # Noise of towns alone: only the comparison of codes finds it, and its model file predicts the same.
     random = np.random.default_rng(1)
     towns = np.array([f"t{i}" for i in range(20)])

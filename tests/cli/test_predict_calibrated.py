@@ -150,16 +150,15 @@ def test_numbers_over_landmarks_have_intervals_by_held_out_rows(capsys: Any, mod
 @pytest.mark.parametrize("model", ["svc", "logistic"])
 def test_classes_over_landmarks_have_sets_by_held_out_rows(capsys: Any, model: str) -> None:
     options = ("-t", "kind", "--drop", "level", "--model", model, "--approximation", "nystroem", "--landmarks", "10")
-    given = ("--set", "gamma=1.0", "--set", "C=1")
-    rows = Draw(0.1, True, 0).masks().next(pd.read_csv("old.csv")["kind"].to_numpy()).sum()
+    given = ("--set", "gamma=1.0", "--set", "C=1", "--test-size", "0.3")
+    rows = Draw(0.3, True, 0).masks().next(pd.read_csv("old.csv")["kind"].to_numpy()).sum()
     words = f"split conformal prediction by the {rows} rows held out"
-    assert 18 <= rows <= 22 and fitted(capsys, *options, *given)["calibration"] == words
+    assert 54 <= rows <= 66 and fitted(capsys, *options, *given)["calibration"] == words
     code, out, err = run(capsys, "predict", "m.mercer", "new.csv", "--drop", "level", "--interval", "0.9", "--proba")
     assert code == 0, err
     frame, truth = pd.read_csv(io.StringIO(out)), pd.read_csv("new.csv")["kind"]
     sets = [set(text.split("|")) for text in frame["kind 90%"]]
-    assert np.mean([label in labels for label, labels in zip(truth, sets, strict=True)]) > 0.75
-    assert np.mean([len(labels) for labels in sets]) < 2
+    assert 0.75 < np.mean([label in labels for label, labels in zip(truth, sets, strict=True)]) < 1.0
 
 
 def test_landmarks_without_held_out_rows_are_not_calibrated(capsys: Any) -> None:
