@@ -272,6 +272,16 @@ def test_a_handful_of_rows_is_no_worse_than_the_shares(n: int) -> None:
     assert max(losses) < 0.75 and np.mean(losses) < 0.6
 
 
+@pytest.mark.parametrize("words", [["true", "false"], ["True", "False"]])
+def test_booleans_are_those_that_their_text_names(words: list[str]) -> None:
+    text, y = pd.DataFrame({"paid": words * 20}), np.arange(40) % 2
+    typed = text == words[0]
+    for fitted in (text, typed):
+        model = TabularClassifier().fit(fitted, y)
+        assert model.score(text, y) == model.score(typed, y) == model.score(typed.astype(object), y) == 1.0
+        assert [model.predict(text[row : row + 1])[0] for row in range(2)] == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

@@ -54,10 +54,12 @@ class Table:
         return pd.DataFrame({name: _typed(values, self.kinds[name]) for name, values in self.columns.items()})
 
     def texts(self) -> pd.DataFrame:
-        """Text with None for a gap, as programs that read text pass it; booleans have their type."""
+        """Text with None for a gap, as programs that read text pass it; labels that are booleans have their type."""
         gaps = {name: [None if value in GAPS else value for value in its] for name, its in self.columns.items()}
-        booleans = {name: _typed(its, "boolean") for name, its in self.columns.items() if self.kinds[name] == "boolean"}
-        return pd.DataFrame(gaps, dtype=object).assign(**booleans)
+        frame = pd.DataFrame(gaps, dtype=object)
+        if self.kinds[self.target] == "boolean":
+            frame[self.target] = _typed(self.columns[self.target], "boolean")
+        return frame
 
 
 def _typed(values: list[str], kind: str) -> object:

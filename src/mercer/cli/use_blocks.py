@@ -35,7 +35,7 @@ def is_in_blocks(options: UseOptions, model: TableModel) -> bool:
     data = Path(options.data)
     if data.is_dir():
         # A folder with a list of labels has a series in each of its files.
-        tables = any(path.suffix.lower() in (".parquet", ".csv", ".tsv") for path in data.iterdir())
+        tables = any(suffix_of(path, inside=False) in (".parquet", ".csv", ".tsv") for path in data.iterdir())
         return tables and not any((data / name).exists() for name in ("labels.csv", "labels.tsv"))
     if is_several(options.data):
         return True
@@ -68,7 +68,7 @@ def blocks_of(options: UseOptions, model: TableModel) -> Iterator[tuple[Any, Any
     kept = kept_columns(options.keep, every, options.data)
     written = written_columns(options.data, kept, blocks.rows_per_block, options.encoding) if kept else repeat(None)
     reading, first = Reading.of(model.report_), 0
-    for (block, _, _), columns in zip(blocks, written, strict=False):
+    for (block, _, _), columns in zip(blocks, written, strict=bool(kept)):
         locate = shifted(row_place, first)
         yield reading.frame(block, options.data, locate), columns, locate
         first += len(block)

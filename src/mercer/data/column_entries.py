@@ -23,6 +23,8 @@ _FIRST_DAY = date(1970, 1, 1)
 # Text in the form of ISO 8601 that ends with a time zone.
 _ZONED = re.compile(r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)", re.ASCII)
 
+_BOOLEANS = {word: word.lower() == "true" for word in ("true", "True", "TRUE", "false", "False", "FALSE")}
+
 
 @dataclass(frozen=True, eq=False)
 class Column:
@@ -136,12 +138,14 @@ def kind_of(column: Column, weights: Vector | None = None) -> str:
     """The kind that a column seems to be of; ``weights`` say how often each entry counts.
 
     Text is a number where at least 95 % of the entries are numbers in digits, or words for missing ones; digits with a
-    leading zero are codes, which are categories.
+    leading zero are codes, which are categories. So is text that consists of booleans alone, as these are.
 
     >>> words = np.array(["red", "green", "red"], dtype=object)
     >>> kind_of(Column("colour", words, np.zeros(3, bool)))
     'category'
     >>> kind_of(Column("size", np.array(["3.5", "?", " 7 "], dtype=object), np.zeros(3, bool)))
+    'number'
+    >>> kind_of(Column("paid", np.array(["True", "False"], dtype=object), np.zeros(2, bool)))
     'number'
     """
     if column.is_category:
@@ -151,7 +155,7 @@ def kind_of(column: Column, weights: Vector | None = None) -> str:
     if column.entries.dtype.kind == "M":
         return "date"
     known = column.entries[~column.missing]
-    if all(isinstance(entry, (bool, int, float, np.number, np.bool_)) for entry in known):
+    if all(isinstance(_boolean(entry), (bool, int, float, np.number, np.bool_)) for entry in known):
         return "number"
     counts = None if weights is None else weights[~column.missing]
     if read_numbers(known).are_nearly_all(counts) and not are_codes(known):
@@ -163,6 +167,11 @@ def kind_of(column: Column, weights: Vector | None = None) -> str:
         if is_text({str(entry) for entry in known}, len(known) if counts is None else counts.sum())
         else "category"
     )
+
+
+def _boolean(entry: Any) -> Any:
+    """An entry; a boolean if it is the text of one, in a spelling that files of separated values have."""
+    return _BOOLEANS.get(entry.strip(), entry) if isinstance(entry, str) else entry
 
 
 def numbers(
@@ -199,7 +208,7 @@ def numbers(
     elif entries.dtype.kind in "biuf":
         values[known] = entries
     else:
-        read = read_numbers(entries)
+        read = read_numbers([_boolean(entry) for entry in entries])
         strange = [str(entries[place]).strip() for place in read.strange]
         if words is None:
             counts = None if weights is None else weights[known]
