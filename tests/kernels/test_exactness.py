@@ -77,6 +77,7 @@ def test_cosines_and_overlaps_of_rows_whose_squares_are_no_numbers(size: float, 
         Linear().normalized(),
         Polynomial(3, 1.0, 0.0).normalized(),
         (2.0 * Linear() ** 2 * ArcCosine(1)).normalized(),
+        (Linear() ** 2 + Polynomial(2, 3.0, 0.0)).normalized(),
         Tanimoto(),
     )
     for kernel in kernels:

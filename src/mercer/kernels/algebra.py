@@ -125,8 +125,8 @@ class Scaled(Unary):
     precedence = PRODUCT
 
     @property
-    def is_homogeneous(self) -> bool:
-        return bool(self.kernel.is_homogeneous)
+    def homogeneity(self) -> float | None:
+        return self.kernel.homogeneity
 
     def _expression(self) -> str:
         return f"{self.factor!r} * {self.kernel._inside(PRODUCT)}"
@@ -170,8 +170,8 @@ class Power(Unary):
     precedence = POWER
 
     @property
-    def is_homogeneous(self) -> bool:
-        return bool(self.kernel.is_homogeneous)
+    def homogeneity(self) -> float | None:
+        return None if self.kernel.homogeneity is None else self.exponent * self.kernel.homogeneity
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -308,6 +308,11 @@ class Sum(Combination):
 
     precedence = SUM
 
+    @property
+    def homogeneity(self) -> float | None:
+        powers = {term.homogeneity for term in self.terms}
+        return powers.pop() if len(powers) == 1 else None
+
     def _expression(self) -> str:
         # At most one term is a number, so that what is printed is a sum of kernels when it is typed again.
         numbers = (isinstance(t, Constant) and not t.tuning for t in self.terms)
@@ -351,8 +356,9 @@ class Product(Combination):
     precedence = PRODUCT
 
     @property
-    def is_homogeneous(self) -> bool:
-        return all(term.is_homogeneous for term in self.terms)
+    def homogeneity(self) -> float | None:
+        powers = [term.homogeneity for term in self.terms]
+        return None if None in powers else sum(powers)
 
     def _expression(self) -> str:
         return " * ".join(t._inside(POWER) for t in self.terms)

@@ -97,9 +97,12 @@ class Expression(abc.ABC):
         return (*own, *parts)
 
     @property
-    def is_homogeneous(self) -> bool:
-        """Whether ``k(a x, b z)`` is a power of ``a b`` times ``k(x, z)``: its cosines do not depend on lengths."""
-        return False
+    def homogeneity(self) -> float | None:
+        """The power of ``a b`` that ``k(a x, b z)`` is times ``k(x, z)``, or None.
+
+        With one, cosines do not depend on the lengths of rows.
+        """
+        return None
 
     @property
     def needs_data(self) -> bool:

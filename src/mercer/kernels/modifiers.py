@@ -241,7 +241,7 @@ class Normalized(Unary):
 
     def _through(self, pairs: Pairs) -> Pairs:
         """Rows whose values of k overflow or underflow are replaced by unit rows, if this changes no cosine."""
-        if not self.kernel.is_homogeneous:
+        if self.kernel.homogeneity is None:
             return pairs
         left = self._in_range(pairs.left, pairs.dtype)
         right = left if pairs.right is pairs.left else self._in_range(pairs.right, pairs.dtype)
@@ -265,7 +265,7 @@ class Normalized(Unary):
         return np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0)
 
     def _explicit_features(self, rows: Rows, most: int) -> Any | None:
-        if self.kernel.is_homogeneous:
+        if self.kernel.homogeneity is not None:
             rows = self._in_range(rows, np.dtype(np.float64))
         features = self.kernel._explicit_features(rows, most)
         return None if features is None else multiplied(features, self._inverse_norms(rows), rows)

@@ -104,11 +104,13 @@ class GivenRows:
         return len(self._positions)
 
     def __getitem__(self, index: Index) -> GivenRows:
-        if isinstance(index, slice) or not isinstance(self._positions, range):
-            return GivenRows(self._vectors, self._positions[index])
-        # The positions of the rows of a range that is all of them are not stored a second time.
-        start, step = self._positions.start, self._positions.step
-        return GivenRows(self._vectors, index if (start, step) == (0, 1) else start + step * index)
+        at = self._positions
+        if isinstance(index, slice):
+            return GivenRows(self._vectors, at[index])
+        if isinstance(at, range):
+            # Positions among the first rows are not stored a second time.
+            return GivenRows(self._vectors, index if (at.start, at.step) == (0, 1) else at.start + at.step * index)
+        return GivenRows(self._vectors, at[index])
 
     def _picked(self) -> Any:
         """The rows; of a range a view."""

@@ -60,8 +60,8 @@ class Linear(DotKernel):
         """Inner products are the values."""
 
     @property
-    def is_homogeneous(self) -> bool:
-        return True
+    def homogeneity(self) -> float | None:
+        return 1
 
     def _linear_parts(self, rows: Rows) -> LinearParts:
         return [(1.0, rows.vectors)]
@@ -110,8 +110,8 @@ class Polynomial(DotKernel):
         object.__setattr__(self, "degree", degree)
 
     @property
-    def is_homogeneous(self) -> bool:
-        return self.offset == 0
+    def homogeneity(self) -> float | None:
+        return self.degree if self.offset == 0 else None
 
     def _multiplier(self) -> float:
         return self.scale
@@ -280,8 +280,8 @@ class ArcCosine(NormDotKernel):
         object.__setattr__(self, "order", order)
 
     @property
-    def is_homogeneous(self) -> bool:
-        return True
+    def homogeneity(self) -> float | None:
+        return self.order
 
     def _fill(self, pairs: Pairs, out: Array) -> None:
         if self.order > 0:
