@@ -74,7 +74,7 @@ _CONDITIONS = {
     "orthogonality": "the largest inner product of two eigenvectors, or difference of a length from 1",
 }
 # A relative gap above this is reported as large; above the second one, it is as large as the objective itself.
-_LARGE = 0.01
+LARGE_GAP = 0.01
 _AS_LARGE = 0.5
 # Differences of this share of the objective are rounding.
 _ROUNDING = 1e-13
@@ -246,7 +246,7 @@ class Certificate(_StatusByName):
                 'solution is inaccurate although tol was met: choose stop="gap" if the learner has it, a smaller tol, '
                 "or a smaller C."
             )
-        if self.relative_gap > _LARGE:
+        if self.relative_gap > LARGE_GAP:
             return 'the gap is large although tol was met; choose stop="gap" if the learner has it, or a smaller tol.'
         return 'nothing. For a smaller gap, choose a smaller tol, or stop="gap" if the learner has it.'
 

@@ -29,7 +29,7 @@ from mercer.solvers.algebra.symmetric_store import SymmetricStore
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, ScaledGram
 from mercer.solvers.linear.low_rank_solve import LOW_RANK_STORAGE, eigenpairs, low_rank_form, solve_shifted
 from mercer.solvers.linear.primal import PRIMAL, NormalEquations
-from mercer.solvers.solution import Certificate, Solution, Status
+from mercer.solvers.solution import LARGE_GAP, Certificate, Solution, Status
 
 # Below this many rows a float64 factor takes a few hundredths of a second, which float32 cannot better.
 MIXED_FROM = 2048
@@ -38,8 +38,6 @@ _COLUMNS_PER_ROW = 1 / 96
 # Steps after a float64 factor: one or two reach the residual that rounding allows.
 _POLISH = 4
 _ILL_CONDITIONED = 1e-6
-# A gap of more than this share of the objective is not that of a direct solution.
-_LARGE_GAP = 1e-2
 
 LOW_RANK = "low rank"
 SINGLE, DOUBLE = "float32 Cholesky, refined", "float64 Cholesky"
@@ -135,7 +133,7 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
     violation = float(progress.violation.max(initial=0.0))
     is_least = LEAST_SQUARES in progress.methods
     primal, dual = system.objectives(progress.z, progress.residual, least_squares=is_least)
-    if violation > _ILL_CONDITIONED or (system.convex and not is_least and primal - dual > _LARGE_GAP * primal):
+    if violation > _ILL_CONDITIONED or (system.convex and not is_least and primal - dual > LARGE_GAP * primal):
         warnings.warn(
             f"the kernel matrix is so ill-conditioned that the linear system is solved only to a relative residual "
             f"of {violation:.1e}, and the objective to {primal - dual:.1e} of {primal:.6g}. Raise alpha, or scale the "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mercer.solvers.solution import Status
+from mercer.solvers.solution import LARGE_GAP, Status
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.certify import gradient_bounds, objectives, violations
 from mercer.solvers.svm.iterate import Iterate
@@ -61,7 +61,7 @@ class CSVC(PairMachine):
     def _without_slack(self, problem: PairProblem, answer: Answer) -> Answer:
         """Return an answer without slack, if that has a far smaller gap; else the same."""
         at_bound = (answer.value.alpha >= problem.upper).any()
-        if answer.status is not Status.converged or answer.certificate.relative_gap <= self.solver.tol or at_bound:
+        if answer.status is not Status.converged or answer.certificate.relative_gap <= LARGE_GAP or at_bound:
             return answer
         box = self.box(problem)
         scaled = _scaled(box, answer)

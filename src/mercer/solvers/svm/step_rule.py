@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mercer._types import Vector
 from mercer.engine import memory
-from mercer.solvers.solution import Certificate, Status
+from mercer.solvers.solution import LARGE_GAP, Certificate, Status
 from mercer.solvers.svm.pair_answers import STATUSES, PairAnswers
 
 # Where the figures of :func:`mercer.loops.pairs.assess` have the violations.
@@ -35,6 +35,12 @@ class StepRule:
         primal, dual = figures[..., 0], figures[..., 1]
         small = primal - dual <= self.tol * np.maximum(np.abs(primal), np.abs(dual)) if self.stop == "gap" else True
         return np.asarray((figures[..., 2] <= self.tol) & small)
+
+    def has_slack(self, figures: Vector) -> NDArray[np.bool_]:
+        """Return which answers have a large gap, as slacks of rounding give one where C is large."""
+        primal, dual = figures[..., 0], figures[..., 1]
+        large = primal - dual > LARGE_GAP * np.maximum(np.abs(primal), np.abs(dual))
+        return np.asarray(large & (self.nu is None and self.convex))
 
     def keep(
         self,

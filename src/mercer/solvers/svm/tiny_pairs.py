@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,9 +147,8 @@ class _TinyPairs:
             else:
                 parts, nu = NuValues(whole.state, whole.beta, whole.gradient), NuParameters(0.5 * rule.nu, self.eps)
                 solve_nu_with_later(strip, classes, self.upper, parts, answers, nu, limits)
-            # A C-SVC with a large gap is solved alone, where slacks of rounding are removed.
-            strict = replace(rule, stop="gap") if rule.nu is None and rule.convex else rule
-            solved &= strict.accepts(figures)
+            # Slacks of rounding are removed where pairs are solved alone.
+            solved &= rule.accepts(figures) & ~rule.has_slack(figures)
             if solved.any():
                 self._keep(i, offsets, figures, solved, (time.perf_counter() - start_time) / solved.sum())
             advance(int(solved.sum()))
