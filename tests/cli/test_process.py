@@ -197,7 +197,7 @@ def test_a_closed_output_is_no_error_where_a_file_is_written(iris):
 
 
 def test_labels_are_utf8_for_other_programs(iris):
-    # 'é' is not a letter of ASCII, in which this process is told to write.
+    # 'é' is not in ASCII, the encoding that this process is to use.
     code = "import sys; from mercer.cli.outcome import ending; sys.exit(ending(lambda: print('é,中')))"
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     process = subprocess.run([sys.executable, "-c", code], cwd=iris, capture_output=True, env=environment, timeout=60)

@@ -256,7 +256,7 @@ def dates(column: Column, locate: Callable[[int], str] = row_place) -> tuple[Vec
 
 
 def not_dates(name: str, entries: Any, strange: Sequence[int]) -> str:
-    """The message for entries of a column of dates that are none, by their rows; it begins with the column.
+    """Return the message for entries that are not dates in a column of dates, by their rows; it begins with the column.
 
     >>> not_dates("day", ["2026-01-31", "31.01.2026"], [1])
     "column 'day': '31.01.2026' is not a date such as 2026-01-31 or 2026-01-31 08:30 (1 of 2 rows). Correct it, or \

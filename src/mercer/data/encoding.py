@@ -333,7 +333,7 @@ def _require_matrix(n: int, schema: Schema) -> None:
 
 
 def _check_sparse(X: sp.csr_matrix, source: str, locate: Locate) -> None:
-    # The largest number is none of float32.
+    # The largest number does not fit into float32.
     bad = np.flatnonzero(~(np.abs(X.data.astype(np.float64, copy=False)) <= LARGEST))
     if bad.size:
         row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1

@@ -1,4 +1,4 @@
-"""What is said about the data of nodes and edges that kernels on graphs do not use."""
+"""Warnings about data of nodes and edges that kernels on graphs do not use."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ def _plain(values: Any, name: str, locate: Callable[[int], str]) -> np.ndarray:
     if array.dtype.kind in "OU":
         array = _text_or_numbers(array, name, locate)
     if array.dtype.kind == "f":
-        # The largest number is none of float32 or float16.
+        # The largest number does not fit into float32 or float16.
         array = array.astype(np.float64, copy=False)
     bad = np.flatnonzero(~(np.abs(array) <= LARGEST)) if array.dtype.kind == "f" else missing
     if bad.size:

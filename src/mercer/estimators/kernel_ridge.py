@@ -70,7 +70,6 @@ from mercer.solvers.linear.penalty_curves import PenaltyCurves, default_penaltie
 from mercer.solvers.linear.penalty_path import Criterion, PenaltyPath
 from mercer.solvers.linear.primal_steps import PrimalCG, sparse_features
 from mercer.solvers.linear.principal_systems import PartSolution
-from mercer.solvers.rounding import product_rounding
 from mercer.solvers.solution import Certificate, Solution
 
 
@@ -574,7 +573,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         """
         X = self._new_rows(X)
         # Coefficients of landmarks are large and cancel.
-        dtype = np.float64 if hasattr(self, "landmark_indices_") or self._is_lost_in(X.dtype) else None
+        dtype = np.float64 if hasattr(self, "landmark_indices_") else None
         values = self._expansion.values(X, dtype).reshape(-1, *self.dual_coef_.shape[1:])
         return values.astype(X.dtype, copy=False)
 
@@ -709,16 +708,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         """``R^2`` of ``loo_predictions_``, weighted as the fit was; the mean over the targets."""
         left_out = self.loo_predictions_
         return float(r2_score(self.y_fit_, left_out, sample_weight=self.sample_weight_fit_))
-
-    def _is_lost_in(self, dtype: Any) -> bool:
-        """Whether predictions by kernel values in float32 would be rounding: more than the targets differ."""
-        if dtype != np.float32 or self.kernel_ is None:
-            return False
-        diagonal = np.asarray(self.kernel_.diagonal(self.X_fit_), dtype=np.float64)
-        coefficients = self.dual_coef_.reshape(len(diagonal), -1)
-        share = float(np.finfo(np.float32).eps / np.finfo(np.float64).eps)
-        rounding = share * product_rounding(diagonal, coefficients).max(axis=0)
-        return bool((rounding > self.y_fit_.reshape(len(diagonal), -1).std(axis=0)).any())
 
     @property
     def _expansion(self) -> KernelExpansion:

@@ -49,7 +49,7 @@ _KERNELS = (
     "ConstantKernel", "WhiteKernel", "RBF", "Matern", "RationalQuadratic", "ExpSineSquared", "DotProduct",
     "PairwiseKernel", "Sum", "Product", "Exponentiation",
 )  # fmt: skip
-_UNKNOWN = "a value that is no category"
+_UNKNOWN = "a value that is not a category"
 _TINY = float(np.finfo(np.float32).tiny)
 _COUNTED: dict[str, Statement] = {"n_features_in_": Count("d")}
 _NAMED: dict[str, Statement] = {"feature_names_in_": Labels("d", texts=True)}

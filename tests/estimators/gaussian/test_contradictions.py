@@ -1,4 +1,4 @@
-"""Targets that next to no noise explains: what is said, and that what is advised mends it."""
+"""Targets that hardly any noise explains: the warning, and that its advice helps."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from mercer import (
     maps,
     save,
 )
+from mercer._errors import MercerWarning
 from mercer.kernels import RBF, AllSubsets, BagOfWords, Linear, NegativeDistance, Polynomial, Sigmoid, White
 
 RNG = np.random.default_rng(0)
@@ -321,3 +323,18 @@ def test_loaded_and_copied_models(tmp_path: Path) -> None:
         for back in (load(tmp_path / "model.mercer"), pickle.loads(pickle.dumps(model))):
             np.testing.assert_array_equal(back.coef_, model.coef_)
             np.testing.assert_array_equal(back.norm_, model.norm_)
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e4, 1e6])
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_rows_in_float32_far_from_zero_have_the_predictions_of_float64(kernel: str, offset: float) -> None:
+    single = (np.random.default_rng(0).normal(size=(120, 3)) + offset).astype(np.float32)
+    rows = single.astype(np.float64)
+    y = (rows - offset) @ [1.0, 2.0, 3.0]
+    for model in (SVR(C=1e-3, max_iter=500), KernelMachine("huber", alpha=1e3), SVC(C=1e-3, max_iter=500)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MercerWarning)
+            fitted = model.set_params(kernel=kernel).fit(single, y > 0 if isinstance(model, SVC) else y)
+        values = getattr(fitted, "decision_function", fitted.predict)
+        expected = values(rows)
+        np.testing.assert_allclose(values(single), expected, atol=1e-3 * expected.std())

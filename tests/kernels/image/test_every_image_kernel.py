@@ -195,7 +195,7 @@ def test_pixels_of_a_wide_range_are_told(low: int, high: int, advice: str) -> No
         warnings.simplefilter("error")
         scaled = eval(advice.replace("\\", ""), {"X": X})
         assert ConvolutionalPatches()(scaled).min() > 0.1
-        # Nothing is said of these.
+        # These are not mentioned.
         ConvolutionalPatches(length_scale=60.0)(X)
         for other in (X > 0, np.abs(X).astype(np.uint8), _rng.normal(size=(3, 8, 8))):
             ConvolutionalPatches()(other)

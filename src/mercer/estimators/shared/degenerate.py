@@ -53,7 +53,7 @@ def warn_if_degenerate(learner: KernelEstimator, kernel: Kernel | None, X: Any, 
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     kind = "anything" if kernel is None else kernel.kind_of_rows()
     on_objects = not isinstance(kind, str)
-    # Of few rows only those are told that resemble nothing, which vectors do at the origin alone.
+    # With few rows, only those that resemble nothing are reported; vectors do so at the origin alone.
     if (n < _FEWEST and not on_objects) or (kernel is not None and kind == "anything" and block is None):
         return
     at = block or (_entries(kernel, X) if kernel is not None else lambda rows, columns: X[np.ix_(rows, columns)])

@@ -29,9 +29,12 @@ from mercer.kernels.vector.columnwise import White
 from mercer.maps._finite import features_of
 from mercer.maps._monomials import in_figures
 from mercer.maps.explicit import ExplicitMap
+from mercer.solvers.rounding import product_rounding
 
 MOST_FEATURES = 100_000
 """The most features for which w is computed; kernels on more columns may still have one for each column."""
+# Rows of the sums that tell how much a function differs, and the share of this that rounding may change.
+_LOOKED_AT, _SHARE = 64, 1e-3
 # Features that are made at once.
 _ENTRIES = 2**21
 
@@ -71,7 +74,10 @@ class KernelExpansion:
     n_jobs: int | None = None
 
     def gram(self, X: CheckedRows | EvaluatedGram, dtype: Any = None) -> Gram | PrecomputedGram | EvaluatedGram:
-        """Return the lazy kernel matrix of new rows and the rows of the sums, (m, s), in ``dtype`` or that of X."""
+        """Return the lazy kernel matrix of new rows and the rows of the sums, (m, s), in ``dtype`` or that of X.
+
+        Of rows in float32 it is in float64 where float32 would leave few digits of the functions.
+        """
         if not self.dual_coef.shape[1]:
             return PrecomputedGram(np.empty((X.shape[0], 0)), symmetric=False)
         if isinstance(X, EvaluatedGram):
@@ -79,7 +85,19 @@ class KernelExpansion:
         if self.kernel is None:
             block = X if self.columns is None else X[:, self.columns]
             return PrecomputedGram(block, symmetric=False, finite=False)
+        if dtype is None and getattr(X, "dtype", None) == np.float32 and self._cancels():
+            dtype = np.float64
         return Gram(self.kernel, X, self.rows, dtype=dtype, n_jobs=self.n_jobs)
+
+    def _cancels(self) -> bool:
+        """Whether rounding of kernel values to float32 changes a function by more than a part of its differences."""
+        s = self.dual_coef.shape[1]
+        some = np.unique(np.linspace(0, s - 1, min(s, _LOOKED_AT)).astype(np.intp))
+        gram, V = Gram(self.kernel, self.rows, dtype=np.float64, n_jobs=self.n_jobs), self.dual_coef.T
+        spread = np.std(gram.restrict(some, None) @ np.ascontiguousarray(V), axis=0)
+        coarser = float(np.finfo(np.float32).eps / np.finfo(np.float64).eps)
+        rounding = coarser * product_rounding(gram.diagonal().astype(np.float64), V).max(axis=0)
+        return bool((rounding > _SHARE * spread).any())
 
     def values(self, X: CheckedRows, dtype: Any = None) -> Matrix:
         """Return the functions at new rows, (m, outputs), in float64, from tiles of kernel values in ``dtype``."""

@@ -120,7 +120,7 @@ class Journal:
 
     def _load(self) -> None:
         try:
-            # Of a file that is no archive, NumPy would speak of pickles.
+            # For a file that is not an archive, NumPy's message is about pickles.
             if not zipfile.is_zipfile(self.path):
                 raise ValueError("it is truncated, or not a checkpoint")
             with np.load(self.path, allow_pickle=False) as stored:
