@@ -164,3 +164,12 @@ def test_new_rows_are_read_as_the_first_ones_were() -> None:
     for text in ("€7", "1.100,5", "many", "$", "1,1", "--5"):
         with pytest.raises(DataError, match=r"new.csv, line 3, column 'a': .* is not a number as the model was"):
             read_notations(pd.DataFrame({"a": ["7", text]}), notations, "new.csv", place)
+
+
+def test_several_units_are_reported_unless_they_are_categories() -> None:
+    varied = pd.DataFrame({"m": [f"{50 + i}.5 kg" if i % 2 else f"{50_000 + i} g" for i in range(60)]})
+    with pytest.warns(MercerWarning, match=r"m.csv: the column 'm' holds numbers in several units \('g', 'kg'\)"):
+        frame, notations = parse_numbers(varied, "m.csv")
+    assert frame.equals(varied) and notations == {}
+    few = pd.DataFrame({"m": ["500 g", "1 kg", "2 kg"] * 20})
+    assert parse_numbers(few, "m.csv")[1] == {}

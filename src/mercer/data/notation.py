@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mercer._errors import DataError
+from mercer._errors import DataError, MercerWarning, warn_user
 from mercer._types import AnyArray
 from mercer.data.date_columns import DateForm, date_form_of
-from mercer.data.text_columns import are_codes, read_numbers
-from mercer.data.words import shown
+from mercer.data.text_columns import are_codes, are_too_many, read_numbers
+from mercer.data.words import listing, shown
 
 _CURRENCIES = "USD EUR GBP CHF JPY CNY INR AUD CAD NZD SEK NOK DKK PLN CZK HUF BRL KRW ZAR"
 # Before or after the digits; of these, a column has one, and everywhere.
@@ -189,6 +189,11 @@ def parse_numbers(
     ------
     DataError
         If a column has several notations.
+
+    Warns
+    -----
+    MercerWarning
+        If a column that is too varied for categories holds numbers in several units.
     """
     texts = {}
     for name in frame.columns:
@@ -210,6 +215,13 @@ def parse_numbers(
             ) from error
         if form is not None:
             notations[name] = form
+        elif all(map(_entry, entries)) and are_too_many(len(entries), frame[name].count()):
+            units = sorted({_sign(entry) for entry in map(_entry, entries) if entry is not None} - {""})
+            warn_user(
+                f"{source}: the column {shown(name)} holds numbers in several units ({listing(units, 4)}), so it stays "
+                "text. Write all of them in one unit.",
+                MercerWarning,
+            )
     used = frame if written is None else frame.assign(**{name: written[name] for name in notations})
     return read_notations(used, notations, source, lambda row: f"row {row + 1}"), notations
 
