@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,28 @@ def full_weights(model: Any, n: int) -> np.ndarray:
     alpha = np.zeros(n)
     alpha[model.support_] = model.dual_coef_[0]
     return alpha
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("far", [[100, 50], [1000, 500]])
+def test_one_far_row_does_not_move_the_boundary_of_the_others_beyond_rounding(
+    dtype: type, far: list[float], seed: int
+) -> None:
+    X = np.random.default_rng(seed).normal(size=(60, 2))
+    X[7] = far
+    parameters: dict[str, Any] = {"nu": 0.3, "kernel": "poly", "degree": 3, "gamma": 1.0, "coef0": 1.0}
+    reference = Reference(**parameters, tol=1e-5).fit(X)
+    with warnings.catch_warnings():
+        # The far row's kernel value is 1e18, and rounding of its value may end the steps.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = OneClassSVM(**parameters).fit(X.astype(dtype))
+    assert model.offset_[0] == pytest.approx(reference.offset_[0], rel=1e-3)
+    # Rows on the boundary count as inside, which is left to rounding there; the far row's own value may be rounding.
+    values = reference.decision_function(X)
+    clear = np.abs(values) > 1e-2
+    clear[7] = False
+    np.testing.assert_array_equal((model.predict(X) < 0)[clear], (values < 0)[clear])
 
 
 @pytest.mark.parametrize("dtype, far", [(np.float64, [1000, 500]), (np.float32, [100, 50]), (np.float64, [1e4, 1e4])])

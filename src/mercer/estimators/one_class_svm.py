@@ -282,9 +282,11 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         may_rise = learned.weights < weight
         left_open = np.minimum(learned.residual, solver_of(self).tol)
         # A sum of alpha_i k(x_i, x) is rounded in units of its terms, that of float32 rows in float32. Each row has
-        # its own rounding: that of a far row, which is inside by far, moves no boundary.
+        # its own rounding. Where that is above the tolerance, as of a far row, its sign means nothing in any case, and
+        # it moves no boundary.
         lengths = np.sqrt(np.abs(np.asarray(learned.gram.diagonal(), dtype=np.float64)))
         rounding = _ROUNDING * float(np.finfo(X.dtype).eps) * lengths * float(lengths @ learned.weights)
+        rounding[rounding > solver_of(self).tol * np.abs(self.intercept_)] = 0.0
         return float((left_open + rounding)[may_rise].max(initial=0.0))
 
     def certificate_of(

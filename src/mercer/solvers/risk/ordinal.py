@@ -322,7 +322,8 @@ class NewtonPath:
         """By a factorisation that needs no definite matrix."""
         m, k = expansion.cross.shape
         joint = np.empty((m + k, m + k))
-        joint[:m, :m] = expansion.curvature[:, None] * self.K
+        for rows in (slice(begin, begin + _ROWS) for begin in range(0, m, _ROWS)):
+            np.multiply(self.K[rows], expansion.curvature[rows, None], out=joint[:m][rows, :m])
         np.einsum("ii->i", joint)[:m] += 1.0
         joint[:m, m:] = expansion.cross
         joint[m:, :m] = expansion.cross.T @ self.K

@@ -157,9 +157,10 @@ class Iterate:
         return max([0.0, *gaps])
 
     def offsets(self) -> tuple[float, ...]:
-        """The multiplier b of each sum: the mean value of its free rows, or the middle of the interval.
+        """The multiplier b of each sum: the median value of its free rows, or the middle of the interval.
 
-        It does not depend on what rounding has left next to a bound, nor so on how copies of a row share its weight.
+        The value of a row with far larger kernel values than the others may be rounding, and moves no median. What
+        rounding has left next to a bound does not count, nor so how copies of a row share its weight.
         """
         if not self.sums:
             return ()
@@ -168,7 +169,7 @@ class Iterate:
         offsets = []
         for part, (top, bottom) in zip(point.parts(), point.intervals()):
             if free[part].any():
-                offsets.append(float(values[part][free[part]].mean()))
+                offsets.append(float(np.median(values[part][free[part]])))
             elif np.isfinite(top) and np.isfinite(bottom):
                 offsets.append(0.5 * (top + bottom))
             else:
