@@ -399,3 +399,45 @@ def test_ctrl_c_as_a_long_loop_begins_ends_it(monkeypatch: pytest.MonkeyPatch) -
     count = len(steps)
     time.sleep(0.05)
     assert len(steps) == count
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_work_ends_when_its_time_is_over(n_jobs: int) -> None:
+    ended = []
+
+    def endless() -> None:
+        try:
+            while True:
+                time.sleep(0.001)
+                threads.checkpoint()
+        finally:
+            ended.append(True)
+
+    with pytest.raises(TimeoutError, match="did not suffice"), threads.until(0.05):
+        threads.run([endless] * 5, n_jobs=n_jobs)
+    assert len(ended) == n_jobs
+    # Nothing stays behind: the same thread works on, inside of a block with time too.
+    with threads.until(60.0):
+        threads.run([lambda: ended.append(True)] * 5, n_jobs=n_jobs)
+    threads.checkpoint()
+    assert len(ended) == n_jobs + 5
+
+
+def test_an_error_in_work_with_a_deadline_ends_that_work_alone() -> None:
+    done: list[int] = []
+    with threads.until(60.0):
+        with pytest.raises(ZeroDivisionError):
+            threads.run([lambda: 1 // 0] * 4, n_jobs=2)
+        threads.run([partial(done.append, n) for n in range(4)], n_jobs=2)
+        threads.checkpoint()
+    assert sorted(done) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_compiled_loop_ends_when_its_time_is_over(n_jobs: int) -> None:
+    texts = ["".join(np.random.default_rng(seed).choice(list("ab"), 100_000)) for seed in range(2)]
+    start = time.monotonic()
+    with mercer.config(n_jobs=n_jobs), pytest.raises(TimeoutError), threads.until(0.2):
+        kernels.EditDistance(0.1)(texts[:1], texts[1:])
+    # The whole would be 1e10 steps.
+    assert time.monotonic() - start < 60.0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from typing import Any, Self
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
 from sklearn.linear_model import LogisticRegression
@@ -29,7 +31,17 @@ from mercer import (
     OneClassSVM,
 )
 from mercer._errors import DataError, MercerWarning, ParameterError
-from mercer.kernels import RBF, BlendedSpectrum, Constant, GlobalAlignment, Spectrum, Subsequence, SubsetTree
+from mercer.engine import threads
+from mercer.kernels import (
+    RBF,
+    BlendedSpectrum,
+    Constant,
+    GlobalAlignment,
+    Spectrum,
+    Subsequence,
+    SubsetTree,
+    from_function,
+)
 from search_cases import curve, three_classes, two_classes
 
 RATES = [0.01, 0.1, 1.0]
@@ -222,6 +234,26 @@ def test_a_budget_that_is_over_leaves_the_best_so_far() -> None:
     search = KernelSearchCV(SVC(), cv=2, time_budget=1e-6, random_state=0).fit(X, y)
     assert search.stop_reason_.startswith("budget: after the first candidate") and len(search.bounds_) == 1
     assert not search.certified_
+    assert search.predict(X).shape == (80,)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_candidate_that_does_not_end_is_left_when_the_budget_is_over(n_jobs: int) -> None:
+    X, y = two_classes(80)
+
+    def endless(A: Any, B: Any) -> Any:
+        # In a fit: before, the kernel is tried, and its size is looked at.
+        while getattr(threads._inside, "stop", None) is not None:
+            time.sleep(0.001)
+            threads.checkpoint()
+        return np.exp(-cdist(A, B))
+
+    kernels = [RBF(0.5), from_function(endless)]
+    search = KernelSearchCV(SVC(), kernels=kernels, cv=2, time_budget=3.0, n_jobs=n_jobs, random_state=0)
+    start = time.monotonic()
+    search.fit(X, y)
+    assert time.monotonic() - start < 30.0
+    assert search.stop_reason_.startswith("budget") and isinstance(search.best_params_["kernel"], RBF)
     assert search.predict(X).shape == (80,)
 
 

@@ -18,6 +18,7 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from mercer.engine import settings
 from mercer.engine.pool import Pool
+from mercer.loops.compilation import working_time
 from mercer.loops.outcome import Outcome, call_apart
 
 Task = Callable[[], Any]
@@ -220,10 +221,68 @@ class _Cancelled(BaseException):
 
 
 def checkpoint() -> None:
-    """End the task if its run has failed or was interrupted; long tasks call this at intervals."""
+    """End the task if its run has failed, was interrupted, or is overdue; long tasks call this at intervals."""
     stop = getattr(_inside, "stop", None)
     if stop is not None and stop[0]:
         raise _Cancelled
+
+
+class _Deadline:
+    """The flags of the runs that are to end at some time."""
+
+    def __init__(self) -> None:
+        self.flag: Flag = np.zeros(1, np.uint8)
+        self._flags: list[Flag] = []
+
+    def add(self, flag: Flag) -> None:
+        """Set this flag, too, when the time comes, or now if it has come."""
+        self._flags.append(flag)
+        flag[0] = self.flag[0]
+
+    def remove(self, flag: Flag) -> None:
+        self._flags = [other for other in self._flags if other is not flag]
+
+    def watch(self, seconds: float, done: threading.Event) -> None:
+        end = working_time() + seconds
+        while not done.wait(min(max(end - working_time(), 0.0), threading.TIMEOUT_MAX)):
+            if working_time() >= end:
+                # First that of the block, which a run reads after it has added its own.
+                self.flag[0] = 1
+                for flag in self._flags.copy():
+                    flag[0] = 1
+                return
+
+
+@contextmanager
+def until(seconds: float) -> Iterator[None]:
+    """Give the block so many seconds, without those in which loops are compiled.
+
+    What runs in it then ends at its next :func:`checkpoint`, in compiled loops too.
+
+    Raises
+    ------
+    TimeoutError
+        If the time did not suffice.
+
+    Examples
+    --------
+    >>> with until(60.0):
+    ...     run([lambda: print("done")])
+    done
+    """
+    if seconds == np.inf:
+        yield
+        return
+    deadline, done, before = _Deadline(), threading.Event(), vars(_inside).copy()
+    threading.Thread(target=deadline.watch, args=(seconds, done), name="mercer-deadline", daemon=True).start()
+    _inside.deadline, _inside.stop = deadline, deadline.flag
+    try:
+        yield
+    except _Cancelled:
+        raise TimeoutError(f"{seconds:.3g} s did not suffice") from None
+    finally:
+        done.set()
+        _inside.deadline, _inside.stop = before.get("deadline"), before.get("stop")
 
 
 def interruptible(loop: Callable[..., Any], arguments: tuple[Any, ...], steps: float) -> Any:
@@ -304,6 +363,9 @@ def _run_on_pool(todo: list[Task], workers: int) -> None:
     # An array, because compiled loops can read it.
     stop = np.zeros(1, np.uint8)
     caller = settings.current()
+    outer, deadline = getattr(_inside, "stop", None), getattr(_inside, "deadline", None)
+    if deadline is not None:
+        deadline.add(stop)
 
     def work() -> None:
         _inside.worker, _inside.stop = True, stop
@@ -343,3 +405,8 @@ def _run_on_pool(todo: list[Task], workers: int) -> None:
             outcome.settle()
             outcome.forget_error()
         raise
+    finally:
+        _inside.stop = outer
+        if deadline is not None:
+            deadline.remove(stop)
+    checkpoint()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._types import Vector
+from mercer.engine import threads
 from mercer.engine.progress import Progress
 from mercer.loops.compilation import working_time
 from mercer.selection.coarse_to_fine import CoarseToFine
@@ -259,7 +260,13 @@ class SearchPlan:
 
     def _evaluate_together(self, space: int, parameters: dict[Point, dict[str, Any]], tol: float | None) -> None:
         begin = working_time()
-        made = self.evaluator.evaluate(list(parameters.values()), tol)
+        # Without a candidate there would be no result.
+        seconds = np.inf if self.best is None else self.budget.left - self.budget.refit
+        try:
+            with threads.until(seconds):
+                made = self.evaluator.evaluate(list(parameters.values()), tol)
+        except TimeoutError:
+            raise _OutOfTimeError from None
         # Those from a log took no time now.
         known = sum(float(np.nansum(one.seconds)) for one in made) / self.pace.threads
         self.budget.learn(space, list(parameters), tol, max(working_time() - begin, known))
