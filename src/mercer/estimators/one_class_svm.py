@@ -27,6 +27,8 @@ from mercer.solvers.svm.solver import BoxSolver, Start
 
 # Roundings that add up in a decision value.
 _ROUNDING = 16.0
+# A row is far from the others if the rounding of its value is this many times that of theirs.
+_FAR = 1e3
 
 
 class OneClassSVM(OutlierMixin, SingleExpansion):
@@ -280,13 +282,14 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         Their decision values are zero up to the tolerance and rounding, whose sign means nothing.
         """
         may_rise = learned.weights < weight
-        left_open = np.minimum(learned.residual, solver_of(self).tol)
+        tol = solver_of(self).tol
+        left_open = np.minimum(learned.residual, tol)
         # A sum of alpha_i k(x_i, x) is rounded in units of its terms, that of float32 rows in float32. Each row has
-        # its own rounding. Where that is above the tolerance, as of a far row, its sign means nothing in any case, and
-        # it moves no boundary.
+        # its own rounding. That of a far row, above the tolerance and far above that of others, moves no boundary: the
+        # sign of its value means nothing in any case.
         lengths = np.sqrt(np.abs(np.asarray(learned.gram.diagonal(), dtype=np.float64)))
         rounding = _ROUNDING * float(np.finfo(X.dtype).eps) * lengths * float(lengths @ learned.weights)
-        rounding[rounding > solver_of(self).tol * np.abs(self.intercept_)] = 0.0
+        rounding[rounding > max(tol * float(np.abs(self.intercept_[0])), _FAR * float(np.median(rounding)))] = 0.0
         return float((left_open + rounding)[may_rise].max(initial=0.0))
 
     def certificate_of(
