@@ -191,3 +191,32 @@ def test_what_no_command_fits_is_not_advised(capsys, monkeypatch):
         assert hint["command"] == "" and "scores higher than mine" in hint["text"] and "Try" not in hint["text"]
     assert compare.advice(scores, replace(options, settings=["kinds={}"]), job, fit._trial)["command"] == ""
     assert compare.advice(scores, options, job, fit._trial)["command"].startswith("mercer fit some.csv --target y")
+
+
+def test_a_rare_class_that_probabilities_tell_is_not_called_untold(capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 2))
+    late = rng.uniform(size=1500) < 1 / (1 + np.exp(5.0 - 1.5 * X[:, 0]))
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(late=np.where(late, "yes", "no"))
+    frame.to_csv("flights.csv", index=False)
+    data = ["flights.csv", "-t", "late", "--set", "search_rows=300"]
+    report = run_json(capsys, "fit", *data)
+    own, constant = report["scores"]["TabularClassifier"], report["scores"]["most frequent class"]
+    assert own["accuracy"] == constant["accuracy"] and own["auc"] > 0.7 and constant["auc"] == 0.5
+    rows = {name: its["rows"] for name, its in report["recalls"].items()}
+    # The shares are those of the other rows.
+    share = (frame["late"].eq("yes").sum() - rows["yes"]) / 1200
+    loss = -(rows["yes"] * np.log(share) + rows["no"] * np.log(1 - share)) / 300
+    assert constant["log_loss"] == pytest.approx(loss)
+    assert sum(rows.values()) == 300 and rows["yes"] >= 2
+    assert [report["recalls"][name]["recall"] for name in ("no", "yes")] == [1.0, 0.0]
+    text = report["advice"]["text"]
+    assert "may not tell" not in text and f"AUC {own['auc']:.4f}, log loss {own['log_loss']:.4f} against" in text
+    # The proposal is a command, which predicts the rare class.
+    _, *words = shlex.split(report["advice"]["command"])
+    balanced = run_json(capsys, *words)
+    assert balanced["scores"]["TabularClassifier"]["balanced_accuracy"] > 0.6 and balanced["advice"] is None
+    assert balanced["scores"]["TabularClassifier"]["auc"] == pytest.approx(own["auc"])
+    assert main(["fit", *data]) == 0
+    out = capsys.readouterr().out
+    assert f"Recall: 0% of {rows['yes']} yes, 100% of {rows['no']} no." in out

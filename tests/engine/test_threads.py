@@ -22,6 +22,7 @@ import mercer
 from mercer import kernels
 from mercer.engine import settings, threads
 from mercer.engine.pool import Pool
+from mercer.engine.progress import Progress
 from mercer.gram import Gram
 from mercer.loops.outcome import Outcome
 
@@ -441,3 +442,12 @@ def test_a_compiled_loop_ends_when_its_time_is_over(n_jobs: int) -> None:
         kernels.EditDistance(0.1)(texts[:1], texts[1:])
     # The whole would be 1e10 steps.
     assert time.monotonic() - start < 60.0
+
+
+def test_a_step_of_progress_ends_work_whose_time_is_over() -> None:
+    elsewhere = Progress(None, "other work")
+    with pytest.raises(TimeoutError), threads.until(0.05):
+        while True:
+            time.sleep(0.001)
+            Progress(None, "steps").advance()
+    elsewhere.advance()

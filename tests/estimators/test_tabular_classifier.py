@@ -20,7 +20,7 @@ from sklearn.model_selection import cross_val_score
 
 import mercer
 from mercer import Graph, KernelLogisticRegression, TabularClassifier
-from mercer._errors import DataError, MercerWarning
+from mercer._errors import DataError, MercerWarning, ParameterError
 from mercer.estimators.tabular.penalty import _COSTS
 from sklearn_checks import every_check, not_passed
 
@@ -303,3 +303,43 @@ def test_what_is_advised_for_rows_that_are_no_table_runs() -> None:
     graphs = [Graph([(0, 1), (1, 2)], ["C", "O", "CN"[row % 2]]) for row in range(40)]
     model = mercer.SVC(kernel=mercer.kernels.WeisfeilerLehman(3).normalized()).fit(graphs, y)
     assert model.score(graphs, y) == 1.0
+
+
+@pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_factors_of_classes_are_those_of_their_probabilities(classes: int, tmp_path: Path) -> None:
+    y = (TWO if classes == 2 else THREE)[:110]
+    plain = fitted(classes)
+    costs = dict(zip(plain.classes_, [8.0, 1.0, 0.5], strict=False))
+    model = TabularClassifier(class_weight=costs).fit(TRAIN, y)
+    expected = plain.predict_proba(TEST) * list(costs.values())
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(TEST), expected, atol=1e-12)
+    np.testing.assert_allclose(model.predict_log_proba(TEST), np.log(expected), atol=1e-9)
+    np.testing.assert_array_equal(model.predict(TEST), model.classes_[expected.argmax(axis=1)])
+    assert (model.predict(TEST) != plain.predict(TEST)).any()
+    values = model.decision_function(TEST)
+    odds = np.log(expected[:, 1] / expected[:, 0])
+    np.testing.assert_allclose(values if classes == 2 else values[:, 1] - values[:, 0], odds, atol=1e-9)
+    # Among them rows with a gap where training rows had none.
+    gap = TEST[:3].assign(nothing=np.nan)
+    averaged = plain.predict_proba(gap) * list(costs.values())
+    averaged /= averaged.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(gap), averaged, atol=1e-12)
+    np.testing.assert_array_equal(model.predict(gap), model.classes_[averaged.argmax(axis=1)])
+    mercer.save(model, tmp_path / "model.mercer")
+    np.testing.assert_array_equal(mercer.load(tmp_path / "model.mercer").predict_proba(TEST), model.predict_proba(TEST))
+
+
+def test_balanced_classes_count_alike_and_none_is_as_before() -> None:
+    y = np.where(np.arange(110) % 11 == 0, "rare", "often")
+    model = TabularClassifier(class_weight="balanced").fit(TRAIN, y)
+    np.testing.assert_allclose(model.class_weight_, [0.55, 5.5])
+    weighted = clone(model).fit(TRAIN, y, sample_weight=np.where(y == "rare", 2.0, 1.0))
+    np.testing.assert_allclose(weighted.class_weight_, [0.6, 3.0])
+    assert not hasattr(model.set_params(class_weight=None).fit(TRAIN, y), "class_weight_")
+
+
+@pytest.mark.parametrize("factors", ["equal", {"cheap": 1.0, "dear": 0.0}, {"cheap": 1.0, "other": 2.0}, 3])
+def test_factors_that_are_none_are_refused_before_any_work(factors: Any) -> None:
+    with pytest.raises(ParameterError, match="class_weight"):
+        TabularClassifier(class_weight=factors).fit(TRAIN, TWO[:110])

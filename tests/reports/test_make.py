@@ -90,6 +90,16 @@ def test_a_linear_model_that_is_no_better_than_the_mean_is_not_preferred() -> No
     assert report.verdict[2].startswith("The mean of the target does as well")
 
 
+def test_a_rare_class_that_probabilities_tell_is_not_called_untold() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(900, 2))
+    late = np.where(rng.uniform(size=900) < 1 / (1 + np.exp(4.5 - 2.0 * rows[:, 0])), "yes", "no")
+    model = mercer.KernelLogisticRegression(C=1.0).fit(rows[:500], late[:500])
+    report = mercer.report(model, rows[500:], late[500:])
+    assert report.verdict[2].startswith("The probabilities tell the classes apart (AUC ")
+    assert report["scores"].table("Scores").column("AUC")[0] > 0.8
+
+
 def test_targets_whose_squares_vanish_have_the_figures_of_others() -> None:
     y = X[:, 0] ** 2 + 0.1 * X[:, 1]
     one, other = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -74,6 +75,9 @@ def advice(
     if not scores:
         return None
     metric = _METRICS[job.target.task]
+    if metric == "accuracy" and any(item.partition("=")[0].strip() == "class_weight" for item in options.settings):
+        # Whoever counts all classes alike gives up accuracy for it.
+        metric = "balanced_accuracy"
     (mine, its), *others = ((name, row[metric]) for name, row in scores.items())
     (constant, least), own = others[-1], round(its, _DECIMALS)
     # The constant comes first, and is taken where the linear model is as good.
@@ -87,6 +91,8 @@ def advice(
         verdict = f"The {rival} scores as high as {mine} on the held-out rows ({score})."
     else:
         return None
+    if rival == constant and scores[mine].get("log_loss", math.inf) < scores[constant].get("log_loss", -math.inf):
+        return _about_rare_classes(verdict, mine, scores, options, job)
     if rival == constant and len(others) > 1:
         return {"text": verdict + _NO_SIGNAL, "command": ""}
     variant = _simpler(rival, options, job)
@@ -135,6 +141,25 @@ def advice_beside_constant(scores: Mapping[str, Scores], options: FitOptions) ->
         return {"text": text, "command": ""}
     settings = [item for item in options.settings if item.partition("=")[0].strip() not in _OF_THE_OLD]
     return {"text": f"{text} Try:", "command": command_line(replace(options, kernel="linear", settings=settings))}
+
+
+def _about_rare_classes(
+    verdict: str, mine: str, scores: Mapping[str, Scores], options: FitOptions, job: Job
+) -> dict[str, str]:
+    """What the probabilities tell of a class that is too rare to be predicted, and a fit that predicts it."""
+    (its, *_, constant), area = scores.values(), ""
+    if "auc" in its:
+        area = f"AUC {score_text('auc', its['auc'])}, "
+    loss = " against ".join(score_text("log_loss", one["log_loss"]) for one in (its, constant))
+    text = (
+        f"{verdict} But its probabilities tell the classes apart ({area}log loss {loss} of the shares of the classes): "
+        f"decide by those of {mine} with a threshold of your own"
+    )
+    names = {item.partition("=")[0].strip() for item in options.settings}
+    if "class_weight" in names or "class_weight" not in model_class(job.model, job.target.task)().get_params():
+        return {"text": f"{text}.", "command": ""}
+    balanced = replace(options, settings=[*options.settings, "class_weight=balanced"])
+    return {"text": f"{text}, or count all classes alike:", "command": command_line(balanced)}
 
 
 def _in_rows(metric: str, difference: float, held_out: int) -> str:

@@ -42,7 +42,7 @@ from mercer.estimators.table_kernels import columns_of, default_kernel, place
 from mercer.kernels.convert import NAMES
 from mercer.kernels.parse import parse_kernel
 from mercer.reports.plain_features import features, features_of_columns
-from mercer.reports.scores import baseline_scores, scores
+from mercer.reports.scores import baseline_scores, recalls, scores_of
 
 # The least number of rows that max_rows of a learner of tables may be.
 _FEWEST = 10
@@ -87,7 +87,7 @@ def fit(options: FitOptions) -> None:
                 search["before"] = _before(job, options, parameters, size.most)
             choice = choose(model, job, parameters, options.seed) if search is None else _words_of_search(model, search)
             rows = job.sample(job.train, size.most, options.seed)
-            seconds, results = _scored(model, job, rows, options)
+            seconds, results, by_class = _scored(model, job, rows, options)
             judged = None if page is None else page.held_out(model, job, options.seed)
             if options.refit and len(job.test):
                 rows = job.sample(np.arange(len(job.target.values)), size.most, options.seed)
@@ -100,6 +100,7 @@ def fit(options: FitOptions) -> None:
         report.update(outcome(model, _words(job, choice)), search=search)
         report.update(
             scores=results,
+            recalls=by_class,
             advice=advice(results, options, job, _trial),
             tune=tuning(options, job),
             peak_bytes=account.peak,
@@ -155,9 +156,8 @@ def _before(
         # It is only a yardstick: its warnings are not about the model that is written.
         warnings.simplefilter("ignore")
         _train(model, job, job.sample(job.train, most, options.seed), options)
-        predicted = model.predict(job.rows(job.test))
-    name = f"{type(model.estimator_).__name__} without a search"
-    return {name: scores(job.target.task, job.target.values[job.test], predicted)}
+        name = f"{type(model.estimator_).__name__} without a search"
+        return {name: scores_of(job.target.task, job.target.values[job.test], model, job.rows(job.test))}
 
 
 def _trial(options: FitOptions) -> dict[str, float]:
@@ -170,8 +170,7 @@ def _trial(options: FitOptions) -> dict[str, float]:
         # They are about a fit that has not been asked for.
         warnings.simplefilter("ignore")
         _train(model, job, job.sample(job.train, size.most, options.seed), options)
-        predicted = model.predict(job.rows(job.test))
-    return scores(job.target.task, job.target.values[job.test], predicted)
+        return scores_of(job.target.task, job.target.values[job.test], model, job.rows(job.test))
 
 
 def _words_of_search(model: TableModel, search: Mapping[str, Any]) -> str:
@@ -193,12 +192,12 @@ def table_model(job: Job, options: FitOptions, parameters: Mapping[str, Any]) ->
 
 def _scored(
     model: TableModel, job: Job, rows: np.ndarray, options: FitOptions
-) -> tuple[float, dict[str, dict[str, float]]]:
-    """Fit to rows of the training part; returns the seconds that it took, and the scores on the held-out rows."""
+) -> tuple[float, dict[str, dict[str, float]], dict[str, dict[str, float]]]:
+    """Fit to rows of the training part; returns the seconds that it took, and what the held-out rows say."""
     start_time = time.perf_counter()
     _train(model, job, rows, options)
     seconds = time.perf_counter() - start_time
-    return seconds, _scores(model, job)
+    return seconds, *_scores(model, job)
 
 
 def _train(model: TableModel, job: Job, rows: np.ndarray, options: FitOptions) -> None:
@@ -326,15 +325,19 @@ def _note_outlier(target: Target, table: Table) -> None:
         )
 
 
-def _scores(model: TableModel, job: Job) -> dict[str, dict[str, float]]:
+def _scores(model: TableModel, job: Job) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
+    """Scores of the model, the linear one and the constant on the held-out rows, and the recall of each class."""
     if not len(job.test):
-        return {}
+        return {}, {}
     task, y = job.target.task, job.target.values
     test_rows = job.rows(job.test)
-    mine = scores(task, y[job.test], model.predict(test_rows))
+    predicted = model.predict(test_rows)
+    mine = scores_of(task, y[job.test], model, test_rows, predicted)
     rows = model.encoder_.transform(job.rows(job.train)), model.encoder_.transform(test_rows)
     if isinstance(model.encoder_, RawTable):
         X, X_test, what = features_of_columns(model.estimator_.encoder_, *rows)
     else:
         X, X_test, what = features(*rows)
-    return {type(model.estimator_).__name__: mine, **baseline_scores(task, X, y[job.train], X_test, y[job.test], what)}
+    by_class = recalls(y[job.test], predicted) if task == "classification" else {}
+    others = baseline_scores(task, X, y[job.train], X_test, y[job.test], what)
+    return {type(model.estimator_).__name__: mine, **others}, by_class

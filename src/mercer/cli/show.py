@@ -186,11 +186,21 @@ class Printer:
         how = "" if report["task"] == "regression" else "stratified, "
         by = f"every {report['every']}th row" if report.get("every") else f"{how}seed {report['seed']}"
         title = f"Score on {counted(rows['held_out'], 'row')} held out ({by})"
-        heads = ["model", *map(score_name, next(iter(scores.values())))]
         (first, own), *others = scores.items()
         before = (report["search"] or {}).get("before", {})
-        rows_of_table = [(first, own), *before.items(), *others]
-        self._table(title, heads, [[name, *_texts(its)] for name, its in rows_of_table], best=0)
+        # A model without probabilities lacks the scores of these.
+        metrics = list(dict.fromkeys(metric for its in scores.values() for metric in its))
+        lines = [
+            [name, *(score_text(metric, its.get(metric, float("nan"))) for metric in metrics)]
+            for name, its in [(first, own), *before.items(), *others]
+        ]
+        self._table(title, ["model", *map(score_name, metrics)], lines, best=0)
+        # The rarest first.
+        by_class = dict(sorted(report.get("recalls", {}).items(), key=lambda pair: pair[1]["rows"]))
+        if by_class:
+            words = [f"{its['recall']:.0%} of {its['rows']} {label}" for label, its in _first(by_class)]
+            more = len(by_class) - len(words)
+            self.say(f"Recall: {', '.join(words)}{f' and {more} more classes' if more else ''}.", "dim")
 
     def _search(self, report: Mapping[str, Any]) -> None:
         """The best candidates of a search, and how sure it is which one is the best."""

@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from mercer.engine.threads import checkpoint
-
 Hook = Callable[[str, int, int | None], None]
 Watcher = Callable[["Progress"], None]
 
@@ -79,8 +77,7 @@ class Progress:
         self._lock = threading.Lock()
 
     def advance(self, steps: int = 1, note: str = "") -> None:
-        """Count ``steps`` more, with a new note; work whose time is over ends here."""
-        checkpoint()
+        """Count ``steps`` more, with a new note."""
         if not _watchers and not self._verbose:
             return
         with self._lock:

@@ -18,6 +18,7 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from mercer.engine import settings
 from mercer.engine.pool import Pool
+from mercer.engine.progress import watched
 from mercer.loops.compilation import working_time
 from mercer.loops.outcome import Outcome, call_apart
 
@@ -257,7 +258,7 @@ class _Deadline:
 def until(seconds: float) -> Iterator[None]:
     """Give the block so many seconds, without those in which loops are compiled.
 
-    What runs in it then ends at its next :func:`checkpoint`, in compiled loops too.
+    What runs in it then ends at its next :func:`checkpoint` or step of progress, in compiled loops too.
 
     Raises
     ------
@@ -277,7 +278,8 @@ def until(seconds: float) -> Iterator[None]:
     threading.Thread(target=deadline.watch, args=(seconds, done), name="mercer-deadline", daemon=True).start()
     _inside.deadline, _inside.stop = deadline, deadline.flag
     try:
-        yield
+        with watched(lambda progress: checkpoint()):
+            yield
     except _Cancelled:
         raise TimeoutError(f"{seconds:.3g} s did not suffice") from None
     finally:

@@ -10,17 +10,17 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
+from scipy.special import logsumexp, ndtri
 from sklearn.base import ClassifierMixin
 
 from mercer._types import Integers, Matrix, Positions, RowsLike, Vector
 from mercer.data.column_encoder import ColumnEncoder
 from mercer.data.column_features import FARTHEST, UTMOST
 from mercer.data.fitted import Fitted
-from mercer.data.statements import Is, Labels
+from mercer.data.statements import Floats, Is, Labels
 from mercer.engine import memory
 from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression
-from mercer.estimators.shared.labels import check_labels, encoded
+from mercer.estimators.shared.labels import check_labels, class_factors, encoded
 from mercer.estimators.tabular.base import COMMAND_LINE, TabularModel
 from mercer.estimators.tabular.new_gaps import NewGaps
 from mercer.estimators.tabular.penalty import choose_cost
@@ -61,6 +61,10 @@ class TabularClassifier(ClassifierMixin, TabularModel):
     max_rows : int, optional
         Most rows that the fit uses, drawn likewise. None for as many as the memory budget allows, at most 20,000.
         Where rows are left out, a warning and ``certificate_.storage`` say so.
+    class_weight : dict or "balanced", optional
+        Factor of each class's probability, after which probabilities are divided by their sum, as if the class had so
+        many times its rows: the kernel and the fit stay the same. ``"balanced"`` counts all classes alike, so that rare
+        ones are predicted too; a dict has the costs of missing a class.
     warm_start : bool, default=False
         Whether another call of ``fit`` begins the search for the kernel where the previous one ended, which takes
         fewer evaluations on similar rows.
@@ -73,6 +77,8 @@ class TabularClassifier(ClassifierMixin, TabularModel):
     ----------
     classes_ : ndarray of shape (k,)
         The classes, sorted.
+    class_weight_ : ndarray of shape (k,)
+        The factors of the classes, if there are any.
     model_ : KernelLogisticRegression
         The fitted classifier, on encoded rows; its ``C`` is the one that was chosen.
     encoder_ : ColumnEncoder
@@ -108,7 +114,8 @@ class TabularClassifier(ClassifierMixin, TabularModel):
     References
     ----------
     C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning" (2006), section 6.5, for
-    regression on targets of 1 and -1.
+    regression on targets of 1 and -1; C. Elkan, "The foundations of cost-sensitive learning" (2001), for the factors of
+    classes.
 
     Examples
     --------
@@ -128,6 +135,7 @@ class TabularClassifier(ClassifierMixin, TabularModel):
     _least_noise = 0.03
     _fitted = Fitted(
         {"model_": Is(KernelLogisticRegression), "classes_": Labels("k", least=2)},
+        {"class_weight_": Floats("k", least=float(np.finfo(np.float64).tiny))},
         rules=(("classes differ from those of the model", lambda m: np.array_equal(m.classes_, m.model_.classes_)),),
     )
 
@@ -137,6 +145,7 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         kinds: Mapping[str, str] | None = None,
         search_rows: int = 1500,
         max_rows: int | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = 0,
         n_jobs: int | None = None,
@@ -144,6 +153,7 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         self.kinds = kinds
         self.search_rows = search_rows
         self.max_rows = max_rows
+        self.class_weight = class_weight
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -184,7 +194,11 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         X = self._check_table(X, reset=True)
         name = type(self).__name__
         X, y, weights = self._with_weights(X, check_labels(name, y, len(X)), sample_weight)
-        self.classes_ = encoded(name, y)[0]
+        self.classes_, codes = encoded(name, y)
+        self.__dict__.pop("class_weight_", None)
+        if self.class_weight is not None:
+            totals = np.ones(len(y)) if weights is None else weights
+            self.class_weight_ = class_factors(self.class_weight, self.classes_, codes, totals)
         with memory.track() as account:
             features, y, weights, kept = self._encode(X, y, weights, farthest=_farthest(y, weights))
             codes = encoded(name, y)[1]
@@ -267,7 +281,14 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         if gaps is not None:
             logarithms = self._averaged_logarithms(gaps)
             values[gaps.rows] = logarithms[:, 1] - logarithms[:, 0] if values.ndim == 1 else logarithms
+        if self._has_factors:
+            added = np.log(self.class_weight_)
+            values += added[1] - added[0] if values.ndim == 1 else added
         return values
+
+    @property
+    def _has_factors(self) -> bool:
+        return hasattr(self, "class_weight_")
 
     def _averaged(self, gaps: NewGaps) -> Matrix:
         """Probabilities of rows with new gaps, over what the entries may be."""
@@ -293,6 +314,8 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         -------
         ndarray of shape (m,)
         """
+        if self._has_factors:
+            return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
         features, gaps = self._encoded(X)
         labels = self.model_.predict(features)
         if gaps is not None:
@@ -315,6 +338,9 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         probabilities = self.model_.predict_proba(features)
         if gaps is not None:
             probabilities[gaps.rows] = self._averaged(gaps)
+        if self._has_factors:
+            probabilities *= self.class_weight_
+            probabilities /= probabilities.sum(axis=1, keepdims=True)
         return probabilities
 
     def predict_log_proba(self, X: RowsLike) -> Matrix:
@@ -332,6 +358,9 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         logarithms = self.model_.predict_log_proba(features)
         if gaps is not None:
             logarithms[gaps.rows] = self._averaged_logarithms(gaps)
+        if self._has_factors:
+            logarithms += np.log(self.class_weight_)
+            logarithms -= logsumexp(logarithms, axis=1, keepdims=True)
         return logarithms
 
 

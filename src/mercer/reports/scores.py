@@ -41,6 +41,16 @@ def scores(task: str, y: np.ndarray, predicted: np.ndarray) -> Scores:
     }
 
 
+def recalls(y: np.ndarray, predicted: np.ndarray) -> dict[str, dict[str, float]]:
+    """Return for each class how many rows it has, and which share of them is predicted as that class.
+
+    >>> recalls(np.array(["a", "a", "b"]), np.array(["a", "b", "b"]))
+    {'a': {'rows': 2, 'recall': 0.5}, 'b': {'rows': 1, 'recall': 1.0}}
+    """
+    own = {str(label): predicted[y == label] == label for label in np.unique(y)}
+    return {label: {"rows": len(right), "recall": float(right.mean())} for label, right in own.items()}
+
+
 def probability_scores(y: np.ndarray, shares: np.ndarray, classes: np.ndarray) -> Scores:
     """Return the log loss of probabilities (n, k), and for two classes, both of which occur, the area under the curve.
 
@@ -56,6 +66,18 @@ def probability_scores(y: np.ndarray, shares: np.ndarray, classes: np.ndarray) -
     return {"auc": float(roc_auc_score(codes, shares[:, 1])), **loss}
 
 
+def scores_of(task: str, y: np.ndarray, model: Any, X: Any, predicted: np.ndarray | None = None) -> Scores:
+    """Return the scores of what a fitted model predicts for rows, with those of its probabilities where it has any."""
+    values = scores(task, y, model.predict(X) if predicted is None else predicted)
+    if task == "classification" and hasattr(model, "predict_proba"):
+        order = np.argsort(model.classes_)
+        classes = model.classes_[order]
+        # A class of which no row was in the training part has no probability.
+        if np.isin(y, classes).all():
+            values.update(probability_scores(y, model.predict_proba(X)[:, order], classes))
+    return values
+
+
 def baseline_scores(
     task: str, X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray, what: str = ""
 ) -> dict[str, Scores]:
@@ -65,7 +87,7 @@ def baseline_scores(
         with warnings.catch_warnings():
             # The rival is a yardstick; where it stopped short of its optimum its score still is one.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            results[name] = scores(task, y_test, rival.fit(X, y).predict(X_test))
+            results[name] = scores_of(task, y_test, rival.fit(X, y), X_test)
     return results
 
 
@@ -79,7 +101,7 @@ def rivals(task: str, n_features: int, what: str = "") -> dict[str, Any]:
     constant: dict[str, Any]
     if task == "classification":
         linear = {f"logistic regression{what}": LogisticRegression(max_iter=1000)}
-        constant = {"most frequent class": DummyClassifier(strategy="most_frequent")}
+        constant = {"most frequent class": DummyClassifier(strategy="prior")}
     else:
         linear, constant = {f"linear (ridge) regression{what}": Ridge()}, {"mean of the target": DummyRegressor()}
     return {**linear, **constant} if n_features else constant

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from mercer._types import AnyArray
 from mercer.data.words import counted, significant
 from mercer.reports.baselines import Baseline
 from mercer.reports.judged import Judged
@@ -80,6 +81,12 @@ def _compared(material: Material, judged: Judged) -> str:
     return f", {how} the {_with_article(best.name)} ({score})"
 
 
+def _entropy(labels: AnyArray) -> float:
+    """The log loss of the shares of the classes among these very rows, which is the least of any constant shares."""
+    shares = np.unique(labels, return_counts=True)[1] / len(labels)
+    return -float(shares @ np.log(shares))
+
+
 def _best(models: tuple[Baseline, ...]) -> Baseline:
     """The one with the least loss; among equal ones the constant, which is the last and the simplest."""
     return min(reversed(models), key=lambda model: float(f"{model.losses.mean():.9g}"))
@@ -146,6 +153,14 @@ def _advice(material: Material) -> str:
     by = margin(judged, best := _best(models)) if models else math.inf
     if by <= _CLEAR and best is not models[-1]:
         return "Prefer the simpler model, or search for other parameters of this one (mercer tune, KernelSearchCV)."
+    told = judged.scores()
+    if by <= _CLEAR and told.get("log_loss", math.inf) < _entropy(judged.truth):
+        area = f"AUC {told['auc']:.3f}, " if "auc" in told else ""
+        return (
+            f"The probabilities tell the classes apart ({area}log loss {told['log_loss']:.3g} against "
+            f"{_entropy(judged.truth):.3g} of the shares of the classes), although rare ones are not predicted: decide "
+            "by a threshold of your own."
+        )
     if by <= _CLEAR:
         ahead = "as well" if by >= -_CLEAR else "better"
         return (
