@@ -146,8 +146,9 @@ def _told(frame, metric, capsys, monkeypatch):
     honest = fit._scores
 
     def worse(model, job):
-        (mine, its), *others = honest(model, job).items()
-        return {mine: {**its, metric: -2.0}, **dict(others)}
+        scores, recalls = honest(model, job)
+        (mine, its), *others = scores.items()
+        return {mine: {**its, metric: -2.0}, **dict(others)}, recalls
 
     frame.to_csv("some.csv", index=False)
     with monkeypatch.context() as patch:

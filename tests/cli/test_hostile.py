@@ -148,6 +148,9 @@ def test_a_shell_runs_no_other_command_of_a_model_file(capsys):
         (("versions",), [], "versions"),
         (("command",), ["mercer"], "command"),
         (("data_sha256",), 1, "data_sha256"),
+        (("recalls",), {"a": {"rows": 3}}, "recall"),
+        (("recalls",), {"a": {"rows": "3", "recall": 0.5}}, "scores"),
+        (("recalls",), [], "scores"),
     ],
 )
 def test_reports_in_model_files_that_no_fit_wrote(capsys, fitted, place, value, entry):
@@ -163,7 +166,7 @@ def test_reports_in_model_files_that_no_fit_wrote(capsys, fitted, place, value, 
     assert words in fails(capsys, "report", "forged.mercer")
 
 
-@pytest.mark.parametrize("name", ["impute", "chosen", "certificate", "support_vectors", "process_peak_bytes"])
+@pytest.mark.parametrize("name", ["recalls", "impute", "chosen", "certificate", "support_vectors", "process_peak_bytes"])
 def test_values_that_may_be_none_may_be_absent(capsys, fitted, name):
     model = mercer.load(fitted)
     del model.report_[name]

@@ -100,6 +100,10 @@ def check_report(report: dict[str, Any], path: Path) -> None:
                 raise ModelFileError(_strange(path, "search"))
             _check(row, _CANDIDATE, path)
     _check_scores(report["scores"], path)
+    recalls = report.setdefault("recalls", {})
+    _check_scores(recalls, path)
+    for row in recalls.values():
+        _check(row, {"rows": int, "recall": _NUMBER}, path)
 
 
 def _check_words(report: dict[str, Any], path: Path) -> None:
