@@ -220,4 +220,13 @@ def test_a_rare_class_that_probabilities_tell_is_not_called_untold(capsys):
     assert balanced["scores"]["TabularClassifier"]["auc"] == pytest.approx(own["auc"])
     assert main(["fit", *data]) == 0
     out = capsys.readouterr().out
-    assert f"Recall: 0% of {rows['yes']} yes, 100% of {rows['no']} no." in out
+    assert f"Recall: yes 0% of {rows['yes']}, no 100% of {rows['no']}." in out
+
+
+@pytest.mark.parametrize("model", ["svc", "perceptron"])
+def test_two_classes_without_probabilities_have_the_area_under_the_curve_of_their_values(capsys, model):
+    report = run_json(
+        capsys, "fit", "sample:moons", "--model", model, "--set", "C=1" if model == "svc" else "gamma=1.0"
+    )
+    own = next(iter(report["scores"].values()))
+    assert own["auc"] > 0.95 and "log_loss" not in own

@@ -166,7 +166,9 @@ def test_reports_in_model_files_that_no_fit_wrote(capsys, fitted, place, value, 
     assert words in fails(capsys, "report", "forged.mercer")
 
 
-@pytest.mark.parametrize("name", ["recalls", "impute", "chosen", "certificate", "support_vectors", "process_peak_bytes"])
+@pytest.mark.parametrize(
+    "name", ["recalls", "impute", "chosen", "certificate", "support_vectors", "process_peak_bytes"]
+)
 def test_values_that_may_be_none_may_be_absent(capsys, fitted, name):
     model = mercer.load(fitted)
     del model.report_[name]

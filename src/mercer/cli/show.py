@@ -198,7 +198,7 @@ class Printer:
         # The rarest first.
         by_class = dict(sorted(report.get("recalls", {}).items(), key=lambda pair: pair[1]["rows"]))
         if by_class:
-            words = [f"{its['recall']:.0%} of {its['rows']} {label}" for label, its in _first(by_class)]
+            words = [f"{label} {its['recall']:.0%} of {its['rows']}" for label, its in _first(by_class)]
             more = len(by_class) - len(words)
             self.say(f"Recall: {', '.join(words)}{f' and {more} more classes' if more else ''}.", "dim")
 

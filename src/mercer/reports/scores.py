@@ -67,14 +67,21 @@ def probability_scores(y: np.ndarray, shares: np.ndarray, classes: np.ndarray) -
 
 
 def scores_of(task: str, y: np.ndarray, model: Any, X: Any, predicted: np.ndarray | None = None) -> Scores:
-    """Return the scores of what a fitted model predicts for rows, with those of its probabilities where it has any."""
+    """Return the scores of a fitted model on rows: of what it predicts, and of its probabilities or decision values."""
     values = scores(task, y, model.predict(X) if predicted is None else predicted)
-    if task == "classification" and hasattr(model, "predict_proba"):
-        order = np.argsort(model.classes_)
-        classes = model.classes_[order]
+    if task != "classification":
+        return values
+    order = np.argsort(model.classes_)
+    classes = model.classes_[order]
+    if hasattr(model, "predict_proba"):
+        shares = np.asarray(model.predict_proba(X))[:, order]
         # A class of which no row was in the training part has no probability.
-        if np.isin(y, classes).all():
-            values.update(probability_scores(y, model.predict_proba(X)[:, order], classes))
+        if np.isin(y, classes).all() and np.isfinite(shares).all():
+            values.update(probability_scores(y, shares, classes))
+    elif hasattr(model, "decision_function") and len(classes) == len(np.unique(y)) == 2:
+        decision = np.asarray(model.decision_function(X))
+        if np.isfinite(decision).all():
+            values["auc"] = float(roc_auc_score(y == model.classes_[1], decision))
     return values
 
 
