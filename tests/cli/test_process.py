@@ -292,7 +292,7 @@ def test_ctrl_c_ends_with_130_and_leaves_no_file(tmp_path):
     finally:
         process.kill()
     assert process.returncode == 130
-    assert b"interrupted; no file was written" in err and b"Traceback" not in err
+    assert b"interrupted; no further file was written" in err and b"Traceback" not in err
     assert [path.name for path in tmp_path.iterdir()] == ["noise.npz"]
 
 
@@ -316,7 +316,7 @@ def test_an_interrupt_that_a_library_swallows_is_still_one(capsys):
         raise RuntimeError("half done")
 
     assert ending(command) == 130
-    assert capsys.readouterr().err == "mercer: interrupted; no file was written\n"
+    assert capsys.readouterr().err == "mercer: interrupted; no further file was written\n"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -333,7 +333,7 @@ def test_an_interrupt_that_a_library_swallows_ends_a_command_that_goes_on(capsys
         return 0
 
     assert ending(command) == 130
-    assert capsys.readouterr().err == "mercer: interrupted; no file was written\n"
+    assert capsys.readouterr().err == "mercer: interrupted; no further file was written\n"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

@@ -13,6 +13,12 @@ from mercer import Blocks
 from mercer._errors import DataError, ParameterError
 from mercer.data.target import known_target, outlying, read_target
 
+_RINGS = [1, 1, 15, 57, 115, 259, 391, 568, 689, 634, 487, 267, 203, 126, 103, 67, 58, 42, 32, 26, 14, 6, 9, 2, 1, 1, 2]
+RINGS = [*np.repeat(np.arange(1, 28), _RINGS), 29]
+"""Rings of abalones, which are counted (Nash et al. 1994)."""
+HEARTS = np.repeat([*range(1, 11), 14, 15, 16], [245, 44, 15, 15, 13, 25, 3, 2, 9, 50, 4, 5, 22])
+"""Kinds of arrhythmia, which are codes (Guvenir et al. 1997)."""
+
 
 @pytest.mark.parametrize(
     ("values", "task", "why"),
@@ -27,6 +33,11 @@ from mercer.data.target import known_target, outlying, read_target
         (list(range(11)) * 20, "regression", "11 different values in 220 rows"),
         (list(range(26)) * 100, "classification", "26 different values in 2600 rows"),
         (list(range(31)) * 200, "regression", "31 different values"),
+        (RINGS, "regression", "28 different values in 4177 rows; if they are classes, --task classification"),
+        (HEARTS, "classification", "13 different values in 452 rows; if they are quantities, --task regression"),
+        (list(range(12)) * 20 + [30], "regression", "13 different values"),
+        (list(range(12)) * 120 + [20, 25, 30], "regression", "15 different values"),
+        (list(range(101)) * 200, "regression", "101 different values in 20200 rows"),
         ([0.5, 1.0, 2.0], "regression", "numbers with fractions"),
     ],
 )

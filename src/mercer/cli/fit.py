@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import time
 import warnings
@@ -88,7 +89,7 @@ def fit(options: FitOptions) -> None:
             choice = choose(model, job, parameters, options.seed) if search is None else _words_of_search(model, search)
             rows = job.sample(job.train, size.most, options.seed)
             seconds, results, by_class = _scored(model, job, rows, options)
-            judged = None if page is None else page.held_out(model, job, options.seed)
+            scored = None if page is None else _copied(model)
             if options.refit and len(job.test):
                 rows = job.sample(np.arange(len(job.target.values)), size.most, options.seed)
                 _train(model, job, rows, options)
@@ -108,23 +109,30 @@ def fit(options: FitOptions) -> None:
         report["seconds"] = {"fit": seconds, "all": time.perf_counter() - start_time}
         report["process_peak_bytes"] = process_peak()
         model.report_ = report
-        _write(model, out, options, None if page is None else lambda: page.of_fit(model, job, rows, judged, options))
+        _write(model, out, options, None if page is None else lambda: page.of_fit(model, scored, job, rows, options))
     pages = {} if page is None else {"report": str(options.report)}
     printer.fitted({**report, "file": str(out), "file_bytes": out.stat().st_size, **pages})
 
 
 def _write(model: TableModel, out: Path, options: FitOptions, page: Callable[[], str] | None) -> None:
-    """Write the model and the page of its report: a stop leaves neither, and any other error at least the model."""
+    """Write the model, and then the page of its report: whatever happens to the page, the work of the fit is kept."""
+    persistence.save(model, out)
+    if page is None or options.report is None:
+        return
     try:
-        text = None if page is None else page()
-    except Exception:
-        persistence.save(model, out)
+        text = page()
+    except BaseException:
         Printer(options.quiet, options.json).begin(f"Wrote {out}, but not its report.")
         raise
-    persistence.save(model, out)
-    if text is not None and options.report is not None:
-        with written_in_one_stroke(options.report) as (file, _):
-            file.write(text.encode("utf-8"))
+    with written_in_one_stroke(options.report) as (file, _):
+        file.write(text.encode("utf-8"))
+
+
+def _copied(model: TableModel) -> TableModel:
+    """A copy that stays as it is when the model is fitted again, also by ``warm_start``, which keeps the estimator."""
+    scored = copy.copy(model)
+    scored.estimator_ = copy.copy(model.estimator_)
+    return scored
 
 
 def _estimated(model: TableModel, job: Job, options: FitOptions) -> Any:

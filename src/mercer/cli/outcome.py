@@ -26,7 +26,7 @@ OK, OUR_FAULT, USER_FAULT, INTERRUPTED = 0, 1, 2, 130
 
 # Seconds after which a swallowed Ctrl-C is sent again.
 _AGAIN = 0.1
-_STOPPED = "interrupted; no file was written"
+_STOPPED = "interrupted; no further file was written"
 
 _OPTIONS = {
     "mercer.config(memory=...)": "--memory",

@@ -65,8 +65,9 @@ def held_out(model: TableModel, job: Job, seed: int) -> HeldOut:
     return HeldOut(judged, simple_models, measured(subject, X, learnt, seed))
 
 
-def of_fit(model: TableModel, job: Job, rows: np.ndarray, results: HeldOut, options: FitOptions) -> str:
-    """Return the page about a fit to ``rows`` of its table."""
+def of_fit(model: TableModel, scored: TableModel, job: Job, rows: np.ndarray, options: FitOptions) -> str:
+    """Return the page about a fit to ``rows`` of its table; ``scored`` was fitted to the training part of these."""
+    results = held_out(scored, job, options.seed)
     material = Material(
         Subject.of(model),
         options.seed,

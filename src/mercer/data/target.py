@@ -20,6 +20,10 @@ from mercer.data.words import check_task, listing, shown
 
 # Whole numbers are classes where there are at most so many different ones, each on average in so many rows.
 _FEW_VALUES = ((10, 5), (30, 100))
+# Among more than 10, counts have values that are rarer than this, and codes that stand in groups need fewer rows.
+_RARE, _GROUPED = 10, 20
+# Whole numbers with more different values are never meant as classes.
+_MOST_CLASSES = 100
 # Beyond it, float64 does not have every whole number.
 _LARGEST_CLASS = 2.0**53
 # A target with this share of the squares about the mean of the others, among at least so many, is not like them.
@@ -48,8 +52,9 @@ def read_target(
     """Determine the task that a target poses, and check its values.
 
     Text, booleans and codes such as ``007`` are classes. Numbers are classes if they are whole and few values repeat
-    often: two values, at most 10 with at least 5 rows each on average, or at most 30 with at least 100; else they are
-    quantities.
+    often: two values, at most 10 with at least 5 rows each on average, or at most 30 with at least 100 on average and
+    10 for the rarest. Counts have rarer values at their ends, and are quantities. Up to 30 values in groups, such as 1
+    to 10 and 14 to 16, are codes of classes with at least 20 rows each on average.
 
     Parameters
     ----------
@@ -86,8 +91,8 @@ def read_target(
         raise DataError(
             f"there is {len(array)} row of data; at least two are needed, and many more for a useful model."
         )
-    different = np.unique(array)
-    kind, why = _task_of(array, different, name)
+    different, counts = np.unique(array, return_counts=True)
+    kind, why = _task_of(array, different, counts, name)
     if task is not None:
         kind, why = task, f"{asked}; '{name}' holds {_kind(array)}, {len(different)} different values"
     quantities = task == "regression" or (task is None and not _are_few(len(different), len(array)))
@@ -282,11 +287,26 @@ def _are_few(count: int, rows: int) -> bool:
     return count <= 2 or any(count <= most and rows >= each * count for most, each in _FEW_VALUES)
 
 
-def _task_of(array: np.ndarray, different: np.ndarray, name: str) -> tuple[str, str]:
+def _are_classes(numbers: Vector, counts: np.ndarray) -> bool:
+    """Whether whole numbers (k,), ascending, that occur so often are classes."""
+    few = _are_few(len(numbers), int(counts.sum()))
+    if len(numbers) <= _FEW_VALUES[0][0] or len(numbers) > _FEW_VALUES[1][0]:
+        return few
+    steps = np.diff(numbers)
+    # Numbers thin out towards their ends, so that a wide gap has no neighbours beyond it.
+    if steps.max() > 2 * steps.min() == 2 * steps[-1]:
+        return bool(counts.mean() >= _GROUPED)
+    return few and bool(counts.min() >= _RARE)
+
+
+def _task_of(array: np.ndarray, different: np.ndarray, counts: np.ndarray, name: str) -> tuple[str, str]:
     kind, count = _kind(array), len(different)
     why = f"'{name}' holds {kind}, {count} different value{'s' if count != 1 else ''}"
     if array.dtype.kind in "Ub":
         return "classification", why
-    if kind == "whole numbers" and _are_few(count, len(array)):
-        return "classification", f"{why} in {len(array)} rows"
-    return "regression", f"{why} in {len(array)} rows"
+    why = f"{why} in {len(array)} rows"
+    if kind != "whole numbers" or count > _MOST_CLASSES:
+        return "regression", why
+    if _are_classes(different, counts):
+        return "classification", why + (count > 2) * "; if they are quantities, --task regression"
+    return "regression", f"{why}; if they are classes, --task classification"

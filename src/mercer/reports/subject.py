@@ -95,7 +95,7 @@ class Subject:
         """Return rows as the kernel gets them: numbers, a CSR matrix or a container of objects."""
         seen = self.seen(X)
         if self.is_tabular:
-            return np.asarray(self.learner.encoder_.transform(seen), dtype=np.float64)
+            return self.learner.encoder_.transform(seen)
         return self.learner.checked_rows(seen) if isinstance(self.learner, KernelEstimator) else seen
 
     @property

@@ -16,6 +16,7 @@ import pytest
 from mercer import Blocks
 from mercer._errors import DataError
 from mercer.data.blocks.block import join
+from mercer.data.readers import read_table
 
 
 def put(folder, **tables):
@@ -180,3 +181,21 @@ def test_frames_hold_what_files_hold(tmp_path):
         found = join(list(Blocks(tmp_path, rows_per_block=rows).frames())).X
         pd.testing.assert_frame_equal(found.astype({"word": object}), table.astype({"word": object}), check_dtype=False)
     assert Blocks(tmp_path).encoded().n == 3
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_an_index_of_pandas_is_a_column_where_it_has_a_name(tmp_path, suffix):
+    """As where the whole table is read: rows that were filtered keep their labels, which say nothing about them."""
+    table = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "y": [0.0, 1.0, 0.0, 1.0]})
+    for name in (None, "day"):
+        part = table[table["x"] != 3].rename_axis(name)
+        path = tmp_path / f"a.{suffix}"
+        if suffix == "parquet":
+            part.to_parquet(path)
+        else:
+            with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, pa.Schema.from_pandas(part)) as file:
+                file.write(pa.Table.from_pandas(part))
+        columns = ("x", "y") if name is None else ("x", "y", "day")
+        assert Blocks(path).columns == columns and Blocks(tmp_path).columns == columns
+        assert Blocks(pa.Table.from_pandas(part)).columns == columns
+        assert set(read_table(path).names) == set(columns)

@@ -28,8 +28,9 @@ class Fragment:
 
     @property
     def names(self) -> list[str]:
-        """Names of all columns."""
-        own = self.part.physical_schema.names
+        """Names of all columns; an index of pandas without a name is the number of the row, and not one of them."""
+        index = _unnamed_index(self.part.physical_schema)
+        own = [name for name in self.part.physical_schema.names if name != index]
         return [*own, *(name for name in self.path_values if name not in own)]
 
     def type(self, name: str) -> Any:
@@ -75,6 +76,14 @@ class Fragment:
             return _ipc_batches(self.part, columns)
         batches: Iterator[Any] = self.part.to_batches(columns=columns, batch_size=rows, batch_readahead=1)
         return batches
+
+
+def _unnamed_index(schema: Any) -> str | None:
+    """The column in which pandas stores the labels of rows that have no name, if there is one."""
+    stated = schema.pandas_metadata or {}
+    index = stated.get("index_columns", [])
+    unnamed = [column.get("field_name") for column in stated.get("columns", []) if column.get("name") is None]
+    return index[0] if len(index) == 1 and index[0] in unnamed else None
 
 
 def _parquet_batches(part: Any, columns: list[str], rows: int) -> Iterator[Any]:
