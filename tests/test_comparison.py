@@ -126,11 +126,12 @@ def test_several_tiles_and_threads() -> None:
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(700, 2))
     y = rows[:, 0] ** 2 + rng.normal(size=700)
-    one, two = (hsic(rows, y, n_permutations=5, random_state=0, n_jobs=jobs) for jobs in (1, 2))
-    assert one.statistic == two.statistic and one.null.tolist() == two.null.tolist()
+    for gamma in (None, "scale"):
+        one, two = (hsic(rows, y, gamma=gamma, n_permutations=5, random_state=0, n_jobs=jobs) for jobs in (1, 2))
+        assert one.statistic == two.statistic and one.null.tolist() == two.null.tolist()
     K, L = (RBF.from_gamma(1 / (part.shape[1] * part.var()))(part) for part in (rows, y[:, None]))
     H = np.eye(700) - 1 / 700
-    biased = hsic(rows, y, unbiased=False, n_permutations=0).statistic
+    biased = hsic(rows, y, gamma="scale", unbiased=False, n_permutations=0).statistic
     assert biased == pytest.approx(float(np.vdot(H @ K @ H, L)) / 700**2, rel=1e-9)
     assert alignment(Gram(RBF(1.0), rows), y) == pytest.approx(alignment(RBF(1.0)(rows), y), rel=1e-12)
 
@@ -141,7 +142,10 @@ def test_p_values_are_small_where_there_is_something_and_even_where_not() -> Non
     assert mmd(x, x + 1.5, n_permutations=99, random_state=0).p_value == 0.01
     assert hsic(x, np.cos(2 * x), n_permutations=99, random_state=0).p_value == 0.01
     levels = [
-        (mmd(a, b, n_permutations=19, random_state=i).p_value, hsic(a, b, n_permutations=19, random_state=i).p_value)
+        (
+            mmd(a, b, "rbf", n_permutations=19, random_state=i).p_value,
+            hsic(a, b, "rbf", n_permutations=19, random_state=i).p_value,
+        )
         for i in range(100)
         for a, b in [rng.normal(size=(2, 15, 1))]
     ]
@@ -173,6 +177,84 @@ def test_p_values_are_uniform_where_there_is_nothing(unbiased: bool) -> None:
         assert counts[0] == 0
         # Chi squared with nine degrees of freedom is above 34 with a probability of 1e-4.
         assert ((counts[1:] - 10) ** 2 / 10).sum() < 34
+
+
+def _offsets(rng: Any) -> Any:
+    return rng.normal(size=(100, 3)) + np.array([0, 10, 20])
+
+
+def _outlier(rng: Any) -> Any:
+    rows = rng.normal(size=(100, 3))
+    rows[0] = 1e4
+    return rows
+
+
+@pytest.mark.parametrize("sample", [_offsets, _outlier, lambda rng: rng.standard_t(1, size=(100, 2))])
+def test_by_default_power_depends_neither_on_origins_nor_on_outliers(sample: Any) -> None:
+    # With the one width of gamma="scale", some p-value of each sample is above 0.05.
+    options: dict[str, Any] = {"n_permutations": 99, "random_state": 0}
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        rows, other = sample(rng), sample(rng)
+        middle = np.median(other, axis=0)
+        assert mmd(rows, middle + 1.8 * (other - middle), **options).p_value < 0.05
+        y = np.abs(rows[:, 0] - np.median(rows[:, 0])) + 0.3 * rng.normal(size=100)
+        assert hsic(rows, y, **options).p_value < 0.05
+
+
+def test_the_statistic_of_several_kernels_is_that_of_the_best_one() -> None:
+    rng = np.random.default_rng(2)
+    for unbiased in (True, False):
+        options: dict[str, Any] = {"unbiased": unbiased, "n_permutations": 39, "random_state": 4}
+        for test, pair in ((mmd, (X, Z)), (hsic, (X, Y)), (hsic, (rng.normal(size=(30, 1)), rng.normal(size=30)))):
+            result = test(*pair, **options)
+            single = test(*pair, *result.kernels, **options)
+            assert single.kernels == result.kernels
+            assert result.statistic == pytest.approx(single.statistic, rel=1e-12)
+            assert result.p_value == (1 + (result.null >= result.statistic).sum()) / 40
+            # A permutation counts with the best kernel for it.
+            alone = test(*pair, *result.kernels, unbiased=unbiased, n_permutations=0)
+            assert alone.statistic == pytest.approx(single.statistic, rel=1e-12)
+            assert result.null.mean() > single.null.mean()
+    assert len(mmd(X, Z, n_permutations=0).kernels) == 1 and len(hsic(X, Y, n_permutations=0).kernels) == 2
+    assert mmd(np.eye(5), 2, "precomputed").kernels == (None,)
+
+
+def test_by_default_units_and_origins_of_columns_do_not_matter() -> None:
+    scale, shift = np.array([1e-3, 1.0, 2e4]), np.array([5.0, -3.0, 1e4])
+    options: dict[str, Any] = {"n_permutations": 49, "random_state": 0}
+    for test, other in ((mmd, Z), (hsic, X[::-1] ** 2)):
+        expected, result = test(X, other, **options), test(X * scale + shift, other * scale + shift, **options)
+        assert result.p_value == expected.p_value and result.statistic == pytest.approx(expected.statistic, rel=1e-6)
+    sparse = mmd(sp.csr_array(X), sp.csr_array(Z), **options)
+    np.testing.assert_allclose(sparse.null, mmd(X, Z, **options).null, rtol=1e-9)
+    # Columns that are constant, or nearly, and rows that are all equal.
+    counts = np.zeros((40, 2))
+    counts[:3, 0] = 1
+    assert mmd(counts, counts + np.array([1.0, 0.0]), **options).p_value == 0.02
+    assert mmd(counts[3:], counts[3:], **options).p_value == hsic(counts[3:], counts[3:], **options).p_value == 1.0
+
+
+def _levels(repetitions: int, n: int) -> np.ndarray:
+    """How often each test rejects at 5% rows of one distribution."""
+    rng = np.random.default_rng(11)
+    draws = (lambda shape: rng.normal(size=shape), lambda shape: rng.standard_t(1, size=shape))
+    values = []
+    for i in range(repetitions):
+        draw = draws[i % 2]
+        options: dict[str, Any] = {"n_permutations": 39, "random_state": i, "unbiased": i % 3 > 0}
+        p = mmd(draw((n, 2)), draw((2 * n, 2)), **options).p_value, hsic(draw((n, 2)), draw((n, 1)), **options).p_value
+        values.append(p)
+    return (np.array(values) <= 0.05).mean(axis=0)
+
+
+def test_several_kernels_keep_the_level() -> None:
+    assert (_levels(40, 12) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 40)).all()
+
+
+@pytest.mark.slow
+def test_several_kernels_keep_the_level_in_many_repetitions() -> None:
+    assert (np.abs(_levels(600, 25) - 0.05) <= 3 * np.sqrt(0.05 * 0.95 / 600)).all()
 
 
 def test_alignment_by_its_formula() -> None:
@@ -244,12 +326,23 @@ def test_what_overflows_is_not_called_significant(unbiased: bool) -> None:
             call()
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_the_scale_of_a_kernel_does_not_matter(scale: float) -> None:
+    K, options = RBF(1.0)(np.concatenate([X, Z])), {"n_permutations": 39, "random_state": 0}
+    expected, result = (mmd(factor * K, 11, "precomputed", **options) for factor in (1.0, scale))
+    assert result.p_value == expected.p_value
+    np.testing.assert_allclose(result.null / scale, expected.null, rtol=1e-9, atol=1e-15)
+
+
 def test_a_budget_that_is_too_small() -> None:
     with mercer.config(memory="1KiB"):
         with pytest.raises(MemoryBudgetError, match="500 permutations of 19 rows"):
-            mmd(X, Z)
+            mmd(X, Z, "rbf")
         with pytest.raises(MemoryBudgetError, match="kernel matrix of Y"):
-            hsic(X, Y)
+            hsic(X, Y, "rbf")
+        for call in (mmd, hsic):
+            with pytest.raises(MemoryBudgetError):
+                call(X, X)
 
 
 @pytest.mark.parametrize(("length_scale", "tolerance"), [(1.0, 1e-13), (1e3, 1e-10), (1e5, 1e-6)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
@@ -21,13 +23,20 @@ from mercer.estimators.shared.base import bind_columns
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.hold import evaluated
 from mercer.gram.precomputed import check_square
-from mercer.kernels import Kernel, as_kernel
+from mercer.kernels import RBF, Kernel, NegativeDistance, as_kernel
 from mercer.kernels.domain import checked_rows
 from mercer.loops.permuted import permuted_products
 
 __all__ = ["PermutationTest", "hsic", "mmd"]
 
 AnyGram = Gram | PrecomputedGram
+
+# Binary logarithms of the length scales over the median distance. The first one counts where no permutations choose.
+_OCTAVES = (0, -1, 1, -2, 2, -3)
+# Of X and of Y, all of whose pairs are compared: more of them cost power where two variables lie on a circle.
+_OCTAVES_OF_PAIRS = _OCTAVES[:4]
+# Rows whose distances and deviations give the length scales.
+_SAMPLE = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,25 +46,30 @@ class PermutationTest:
     Parameters
     ----------
     statistic : float
-        The estimate.
+        The estimate with ``kernels``.
     p_value : float or None
         ``(1 + c) / (1 + B)``, where c of the B permutations have a statistic at least as large (up to rounding); None
         without permutations.
     null : ndarray of shape (B,)
-        The statistics of the permutations.
+        The statistics of the permutations. Of several kernels, each permutation counts with its largest standardised
+        estimate, expressed as an estimate with ``kernels``.
+    kernels : tuple of Kernel or None
+        The kernel of ``mmd``, or those of X and Y of ``hsic``; None for a kernel matrix. Of several, those with the
+        largest standardised estimate.
     """
 
     statistic: float
     p_value: float | None
     null: NDArray[np.float64] = field(repr=False)
+    kernels: tuple[Kernel | None, ...] = field(default=(), repr=False)
 
 
 def mmd(
     X: Any,
     Z: Any,
-    kernel: Any = "rbf",
+    kernel: Any = None,
     *,
-    gamma: Any = "scale",
+    gamma: Any = None,
     unbiased: bool = True,
     n_permutations: int = 500,
     random_state: Any = None,
@@ -68,17 +82,24 @@ def mmd(
 
     All permutations are computed by one product of the lazy kernel matrix with their indicators, (n + m, B + 2).
 
+    By default six Gaussian kernels are combined, whose length scales are 1/8 to 4 times the median distance of all
+    rows, in octaves. Each column is first divided by its median absolute deviation, without rows at its median. Each
+    kernel's estimates are standardised by their mean and standard deviation over the rows as given and all
+    permutations, and the largest over the kernels is compared with those of the permutations, so that the level is
+    exact. Distances and deviations are those of at most 1000 rows, drawn at random.
+
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, d), or other input of the kernel
         For ``"precomputed"``, the kernel matrix (n + m, n + m) of all rows, those of the first sample first.
     Z : array-like or sparse matrix of shape (m, d), or other input of the kernel
         For ``"precomputed"``, n.
-    kernel : str, Kernel, scikit-learn kernel or callable, default="rbf"
+    kernel : str, Kernel, scikit-learn kernel or callable, optional
         Positive or conditionally positive; with ``NegativeDistance()`` this is half the energy distance. Or
-        ``"precomputed"``.
-    gamma : float or {"scale", "auto"}, default="scale"
-        For named kernels; ``"scale"`` is ``1 / (d * variance)`` of all rows.
+        ``"precomputed"``. None combines several Gaussian kernels.
+    gamma : float or {"scale", "auto"}, optional
+        For named kernels; None and ``"scale"`` are ``1 / (d * variance)`` of all entries. Without a kernel, that of a
+        single Gaussian kernel.
     unbiased : bool, default=True
         Whether pairs of a row with itself are left out; the estimate can then be negative.
     n_permutations : int, default=500
@@ -100,7 +121,8 @@ def mmd(
 
     References
     ----------
-    A. Gretton et al., "A kernel two-sample test" (2012), lemma 6 (equations 3 and 5) and section 5.
+    A. Gretton et al., "A kernel two-sample test" (2012), lemma 6 (equations 3 and 5) and section 5. A. Schrab et al.,
+    "MMD aggregated two-sample test" (2023), on tests of several widths.
 
     Examples
     --------
@@ -113,19 +135,28 @@ def mmd(
     True
     """
     _check(n_permutations, unbiased)
-    gram, n = _of_both(X, Z, kernel, gamma, n_jobs)
-    m = gram.shape[0] - n
+    rng = generator(random_state)
+    rows, names, n = _of_both(X, Z, kernel)
+    candidates = _candidates(kernel, gamma, rows, _OCTAVES, rng)
+    grams = [_gram(candidate, rows, names, n_jobs) for candidate in candidates]
+    m = grams[0].shape[0] - n
     if unbiased and min(n, m) < 2:
         raise DataError(f"the unbiased estimate needs at least two rows of each sample, but there are {n} and {m}.")
-    rng = generator(random_state)
     with memory.reserve(16 * (n + m) * (n_permutations + 2), f"{n_permutations} permutations of {n + m} rows"):
         first = np.zeros((n + m, n_permutations + 2))
         first[:n, 0], first[:, -1] = 1, 1
         for b in range(n_permutations):
             first[rng.permutation(n + m)[:n], b + 1] = 1
-        products = gram @ first
-        within = np.einsum("ij,ij->j", first, products)
-        rows = products[:, -1].astype(np.float64) @ first
+        values, sizes = zip(*(_discrepancies(gram, first, n, unbiased) for gram in grams), strict=True)
+    return _tested(np.stack(values), np.array(sizes), grams[0].dtype, [(candidate,) for candidate in candidates])
+
+
+def _discrepancies(gram: AnyGram, first: Array, n: int, unbiased: bool) -> tuple[Array, float]:
+    """The estimates for all columns but the last, ones, of the indicators of the first sample; the size of terms."""
+    m = len(first) - n
+    products = gram @ first
+    within = np.einsum("ij,ij->j", first, products)
+    rows = products[:, -1].astype(np.float64) @ first
     own = gram.diagonal()
     diagonal, total = own @ first[:, :-1], float(within[-1])
     a, r = within[:-1], rows[:-1]
@@ -135,16 +166,16 @@ def mmd(
     else:
         a, b = a / n**2, b / m**2
     size = np.abs(a) + np.abs(b) + 2 * np.abs(between) / (n * m)
-    return _tested(a + b - 2 * between / (n * m), float(size.max()), gram.dtype)
+    return a + b - 2 * between / (n * m), float(size.max())
 
 
 def hsic(
     X: Any,
     Y: Any,
-    kernel: Any = "rbf",
+    kernel: Any = None,
     kernel_y: Any = None,
     *,
-    gamma: Any = "scale",
+    gamma: Any = None,
     unbiased: bool = True,
     n_permutations: int = 500,
     random_state: Any = None,
@@ -160,16 +191,19 @@ def hsic(
     where the matrices with a tilde have zeros on their diagonals. K is evaluated by tiles, once for all permutations,
     which reorder L; L is stored in 8 n^2 bytes.
 
+    By default all 16 pairs of four Gaussian kernels of X and four of Y are combined as in :func:`mmd`. Their length
+    scales are 1/4 to 2 times the median distance.
+
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, d), or other input of the kernel
     Y : array-like of shape (n,), (n, e), sparse matrix, or other input of the kernel
-    kernel : str, Kernel, scikit-learn kernel or callable, default="rbf"
-        For X; ``"precomputed"`` if X is its kernel matrix (n, n).
+    kernel : str, Kernel, scikit-learn kernel or callable, optional
+        For X; ``"precomputed"`` if X is its kernel matrix (n, n). None combines several Gaussian kernels.
     kernel_y : the same, optional
         For Y; None for ``kernel``.
-    gamma : float or {"scale", "auto"}, default="scale"
-        For named kernels; used for both.
+    gamma : float or {"scale", "auto"}, optional
+        For named kernels; None is ``"scale"``. Without a kernel, that of single Gaussian kernels. Used for both.
     unbiased : bool, default=True
         Whether terms in which an index occurs twice are left out; the estimate can then be negative.
     n_permutations : int, default=500
@@ -192,7 +226,8 @@ def hsic(
     References
     ----------
     A. Gretton et al., "A kernel statistical test of independence" (2007), equation 4. L. Song et al., "Feature
-    selection via dependence maximization" (2012), equation 5.
+    selection via dependence maximization" (2012), equation 5. A. Schrab et al., "Efficient aggregated kernel tests
+    using incomplete U-statistics" (2022), on tests of several widths.
 
     Examples
     --------
@@ -202,65 +237,101 @@ def hsic(
     True
     """
     _check(n_permutations, unbiased)
-    gram = _gram(kernel, gamma, X, "X", n_jobs)
-    other = _gram(kernel if kernel_y is None else kernel_y, gamma, Y, "Y", n_jobs)
-    n = gram.shape[0]
-    if other.shape[0] != n:
-        raise DataError(f"X has {n} rows and Y has {other.shape[0]}; rows must be pairs.")
+    rng = generator(random_state)
+    of_x, grams = _of_one(kernel, gamma, X, "X", rng, n_jobs)
+    of_y, others = _of_one(kernel if kernel_y is None else kernel_y, gamma, Y, "Y", rng, n_jobs)
+    n = grams[0].shape[0]
+    if others[0].shape[0] != n:
+        raise DataError(f"X has {n} rows and Y has {others[0].shape[0]}; rows must be pairs.")
     least = 4 if unbiased else 2
     if n < least:
         raise DataError(f"this estimate needs at least {least} rows, but there are {n}.")
-    rng = generator(random_state)
     with memory.reserve(8 * n * (n + n_permutations + 1), f"the {n} x {n} kernel matrix of Y and the permutations"):
-        L = other.dense(np.empty((n, n)))
+        L = np.empty((n, n))
         orders = np.stack([np.arange(n), *(rng.permutation(n) for _ in range(n_permutations))])
-        if unbiased:
-            np.fill_diagonal(L, 0)
-        inner, sums = _inner_products(gram, L, orders, unbiased, n_jobs)
-        of_L = L.sum(axis=1)
-        mixed = of_L[orders] @ sums
-    totals = float(sums.sum()) * float(of_L.sum())
+        values, sizes = [], []
+        for other in others:
+            other.dense(L)
+            if unbiased:
+                np.fill_diagonal(L, 0)
+            value, size = _dependences(grams, L, orders, unbiased, n_jobs)
+            values.append(value)
+            sizes.append(size)
+    pairs = [(k, k_y) for k_y in of_y for k in of_x]
+    return _tested(np.concatenate(values), np.concatenate(sizes), grams[0].dtype, pairs)
+
+
+def _dependences(
+    grams: Sequence[AnyGram], L: Array, orders: NDArray[np.intp], unbiased: bool, n_jobs: int | None
+) -> tuple[Array, Array]:
+    """The estimates (v, p) of v matrices for p orders of L, whose diagonal is 0 if ``unbiased``; sizes of the terms."""
+    n = len(L)
+    inner, sums = _inner_products(grams, L, orders, unbiased, n_jobs)
+    of_L = L.sum(axis=1)
+    mixed = (of_L[orders] @ sums).T
+    totals = sums.sum(axis=0)[:, None] * float(of_L.sum())
     parts = (
         (inner, totals / ((n - 1) * (n - 2)), -2 / (n - 2) * mixed)
         if unbiased
         else (inner, totals / n**2, -2 / n * mixed)
     )
     divisor = n * (n - 3) if unbiased else n**2
-    size = max(float(np.abs(part).max()) for part in parts) / divisor
-    return _tested((parts[0] + parts[1] + parts[2]) / divisor, size, gram.dtype)
+    sizes = np.max([np.abs(part).max(axis=1) for part in parts], axis=0) / divisor
+    return (parts[0] + parts[1] + parts[2]) / divisor, sizes
 
 
 def _inner_products(
-    gram: AnyGram, L: Array, orders: NDArray[np.intp], hollow: bool, n_jobs: int | None
+    grams: Sequence[AnyGram], L: Array, orders: NDArray[np.intp], hollow: bool, n_jobs: int | None
 ) -> tuple[Array, Array]:
-    """``<K, L[p, p]>`` for every order p, and the row sums of K, whose diagonal counts as 0 if ``hollow``."""
-    n = len(L)
+    """``<K, L[p, p]>`` for every K and order p, and the row sums of K, whose diagonal counts as 0 if ``hollow``."""
+    n, count = len(L), len(grams)
 
     def visit(rows: slice, columns: slice) -> Array:
-        out = np.zeros(len(orders))
-        with tiles.scratch((rows.stop - rows.start, columns.stop - columns.start), np.dtype(np.float64)) as tile:
-            gram.fill(rows, columns, tile)
-            if hollow and rows == columns:
-                np.fill_diagonal(tile, 0)
+        out = np.zeros((count, len(orders)))
+        with tiles.scratch((count, rows.stop - rows.start, columns.stop - columns.start), np.dtype(np.float64)) as tile:
+            for gram, part in zip(grams, tile, strict=True):
+                gram.fill(rows, columns, part)
+                if hollow and rows == columns:
+                    np.fill_diagonal(part, 0)
             permuted_products(tile, L, rows.start, columns.start, orders, out)
-        return out if rows == columns else 2 * out
+        return (out if rows == columns else 2 * out).ravel()
 
-    sums = (gram.astype(np.float64) @ np.ones(n)) - (gram.diagonal() if hollow else 0)
-    return tiles.reduce(visit, (n, n), len(orders), n_jobs, symmetric=True), sums
+    ones = np.ones(n)
+    sums = [(gram.astype(np.float64) @ ones) - (gram.diagonal() if hollow else 0) for gram in grams]
+    # The tiles of all matrices together have the size of one.
+    side = tiles.TILE // math.ceil(math.sqrt(count))
+    products = tiles.reduce(visit, (n, n), count * len(orders), n_jobs, symmetric=True, side=side)
+    return products.reshape(count, len(orders)), np.stack(sums, axis=1)
 
 
-def _tested(values: Array, size: float, dtype: np.dtype) -> PermutationTest:
-    """The first value among all; ``size`` is that of the terms, in whose rounding equal statistics may differ."""
-    if not (np.isfinite(values).all() and np.isfinite(size)):
+def _tested(
+    values: Array, sizes: Array, dtype: np.dtype, kernels: Sequence[tuple[Kernel | None, ...]]
+) -> PermutationTest:
+    """The first column of ``values``, with a row for each of ``kernels``, among all of them.
+
+    The largest of the standardised rows is tested, in the units of the row where it is largest for the first column.
+    ``sizes`` are those of the terms of each row, in whose rounding equal statistics may differ.
+    """
+    if not (np.isfinite(values).all() and np.isfinite(sizes).all()):
         # A comparison with NaN is false, and the permutations would seem to be smaller.
         raise NumericalError(
             "the statistic overflows float64, or that of a permutation. Scale the columns "
             "(sklearn.preprocessing.StandardScaler), or multiply the kernels by small numbers."
         )
-    statistic, null = float(values[0]), np.array(values[1:], dtype=np.float64)
-    rounding = 16 * float(np.finfo(dtype).eps) * size
-    count = int((null >= statistic - rounding).sum())
-    return PermutationTest(statistic, (1 + count) / (1 + len(null)) if len(null) else None, null)
+    tiny = float(np.finfo(np.float64).tiny)
+    rounding = 16 * float(np.finfo(dtype).eps) * sizes
+    # The squares of values overflow where they themselves do not.
+    largest = np.abs(values).max(axis=1) + tiny
+    scaled = values / largest[:, None]
+    # A row that is constant up to rounding stays close to 0.
+    units = scaled.std(axis=1) + rounding / largest + tiny
+    scores = (scaled - scaled.mean(axis=1, keepdims=True)) / units[:, None]
+    best = int(scores[:, 0].argmax())
+    # Of one row, these are its values to the last bit.
+    tested = values[best] + largest[best] * units[best] * (scores.max(axis=0) - scores[best])
+    statistic, null = float(tested[0]), np.array(tested[1:], dtype=np.float64)
+    count = int((null >= statistic - rounding[best]).sum())
+    return PermutationTest(statistic, (1 + count) / (1 + len(null)) if len(null) else None, null, kernels[best])
 
 
 def _check(n_permutations: Any, unbiased: Any) -> None:
@@ -270,18 +341,18 @@ def _check(n_permutations: Any, unbiased: Any) -> None:
         raise ParameterError(f"unbiased must be True or False, but is {short(unbiased)}.")
 
 
-def _of_both(X: Any, Z: Any, kernel: Any, gamma: Any, n_jobs: int | None) -> tuple[AnyGram, int]:
-    """The kernel matrix of all rows of two samples, and the number of those in the first."""
+def _of_both(X: Any, Z: Any, kernel: Any) -> tuple[Any, tuple[str, ...] | None, int]:
+    """All rows of two samples, or their kernel matrix, names of columns, and the number of rows in the first."""
     if _is_precomputed(kernel):
-        gram = PrecomputedGram(check_square(X, "X"))
-        if isinstance(Z, bool) or not isinstance(Z, Integral) or not 0 < int(Z) < gram.shape[0]:
+        matrix = check_square(X, "X")
+        if isinstance(Z, bool) or not isinstance(Z, Integral) or not 0 < int(Z) < len(matrix):
             raise DataError(
-                f"for kernel='precomputed' Z is the number of rows of the first sample, from 1 to {gram.shape[0] - 1}, "
+                f"for kernel='precomputed' Z is the number of rows of the first sample, from 1 to {len(matrix) - 1}, "
                 f"but is {Z!r}."
             )
-        return gram, int(Z)
+        return matrix, None, int(Z)
     names = column_names(X)
-    X, Z = checked_rows(kernel, X, "X"), checked_rows(kernel, Z, "Z")
+    X, Z = _rows(kernel, X, "X"), _rows(kernel, Z, "Z")
     if X.shape[1:] != Z.shape[1:]:
         raise DataError(f"X has {X.shape[1]} columns and Z has {Z.shape[1]}; both must have the same columns.")
     joined: Any
@@ -289,26 +360,72 @@ def _of_both(X: Any, Z: Any, kernel: Any, gamma: Any, n_jobs: int | None) -> tup
         joined = X.joined(Z)
     else:
         joined = sp.vstack([X, Z], format="csr") if sp.issparse(X) or sp.issparse(Z) else np.concatenate([X, Z])
-    return _lazy(kernel, gamma, joined, names, n_jobs), X.shape[0]
+    return joined, names, X.shape[0]
 
 
-def _gram(kernel: Any, gamma: Any, X: Any, name: str, n_jobs: int | None) -> AnyGram:
-    """The kernel matrix of ``X``."""
-    if _is_precomputed(kernel):
-        return PrecomputedGram(check_square(X, name))
-    return _lazy(kernel, gamma, checked_rows(kernel, X, name, one_column=name == "Y"), column_names(X), n_jobs)
+def _of_one(
+    kernel: Any, gamma: Any, X: Any, name: str, rng: np.random.RandomState, n_jobs: int | None
+) -> tuple[list[Kernel | None], list[AnyGram]]:
+    """The kernels for ``X`` and their matrices."""
+    rows = check_square(X, name) if _is_precomputed(kernel) else _rows(kernel, X, name, one_column=name == "Y")
+    kernels = _candidates(kernel, gamma, rows, _OCTAVES_OF_PAIRS, rng)
+    return kernels, [_gram(candidate, rows, column_names(X), n_jobs) for candidate in kernels]
 
 
 def _is_precomputed(kernel: Any) -> bool:
     return isinstance(kernel, str) and kernel == "precomputed"
 
 
-def _lazy(kernel: Any, gamma: Any, rows: Any, names: tuple[str, ...] | None, n_jobs: int | None) -> AnyGram:
-    instance: Kernel = as_kernel(kernel, gamma=gamma, X=rows)
+def _rows(kernel: Any, X: Any, name: str, one_column: bool = False) -> Any:
+    return checked_rows("rbf" if kernel is None else kernel, X, name, one_column=one_column)
+
+
+def _candidates(
+    kernel: Any, gamma: Any, rows: Any, octaves: Sequence[int], rng: np.random.RandomState
+) -> list[Kernel | None]:
+    """The kernels among which permutations choose; None for a kernel matrix."""
+    if _is_precomputed(kernel):
+        return [None]
+    if kernel is None and gamma is None:
+        return list(_gaussians(rows, octaves, rng))
+    instance = as_kernel("rbf" if kernel is None else kernel, gamma="scale" if gamma is None else gamma, X=rows)
     if instance.definiteness == "indefinite":
         raise IndefiniteKernelError(
             f"{instance!r} is indefinite, so it has no feature space in which to compare means; choose another kernel."
         )
-    gram = Gram(bind_columns(instance, names).with_data(rows), rows, n_jobs=n_jobs)
+    return [instance]
+
+
+def _gaussians(rows: Any, octaves: Sequence[int], rng: np.random.RandomState) -> Iterator[Kernel]:
+    """Gaussian kernels of several widths around the median distance of rows with columns of one spread.
+
+    Neither depends on the order of the rows, so that permutations keep their level, nor much on a few outliers.
+    """
+    some = rows[rng.permutation(rows.shape[0])[:_SAMPLE]]
+    columns = some.tocsc() if sp.issparse(some) else some
+    spreads = np.array([_spread(columns[:, [c]]) for c in range(some.shape[1])])
+    scaled = some @ sp.diags_array(1 / spreads) if sp.issparse(some) else some / spreads
+    distances = -Gram(NegativeDistance(), scaled).dense()
+    positive = distances[distances > 0]
+    median = float(np.median(positive)) if positive.size else 1.0
+    return (RBF((median * 2.0**octave * spreads).tolist()) for octave in octaves)
+
+
+def _spread(column: Any) -> float:
+    """The median absolute deviation of the entries that differ from the median; 1 for a constant column.
+
+    Without the others, it is positive also where over half of the entries are equal.
+    """
+    values = np.asarray(column.toarray() if sp.issparse(column) else column, dtype=np.float64)
+    deviations = np.abs(values - np.median(values))
+    positive = deviations[deviations > 0]
+    return float(np.median(positive)) if positive.size else 1.0
+
+
+def _gram(kernel: Kernel | None, rows: Any, names: tuple[str, ...] | None, n_jobs: int | None) -> AnyGram:
+    """The kernel matrix of rows, or ``rows`` as that matrix."""
+    if kernel is None:
+        return PrecomputedGram(rows)
+    gram = Gram(bind_columns(kernel, names).with_data(rows), rows, n_jobs=n_jobs)
     # Between two objects a value takes long, and permutations look at it many times.
     return evaluated(gram) if gram.tile < tiles.TILE else gram

@@ -30,6 +30,7 @@ from mercer.estimators.gaussian.options import (
     row_variances,
 )
 from mercer.estimators.gaussian.over_landmarks import SAMPLE, LandmarkFit, require_all_rows, require_landmarks
+from mercer.estimators.gaussian.periodogram import period_starts
 from mercer.estimators.gaussian.predictions import GaussianPredictions
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import judge_covariance
@@ -84,7 +85,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         None keeps the hyper-parameters fixed. A function is called as ``optimizer(objective, start, bounds=bounds)``,
         where ``objective(theta, eval_gradient=True)`` is to be minimised, and returns the best theta and its value.
     n_restarts_optimizer : int, default=0
-        Further searches from starts drawn between the bounds; they run in parallel.
+        Further searches from starts drawn between the bounds; they run in parallel. A kernel with free periods
+        (``Periodic``) is always searched from one more start, whose periods are peaks of a periodogram of the targets.
     normalize_y : bool, default=False
         Whether targets are standardised to mean 0 and variance 1; alpha and noise are then in these units.
     copy_X_train : bool, default=True
@@ -448,6 +450,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         what = "evidence" if self.objective == "evidence" else "leave-one-out density"
         search = MultiStart(
             restarts=int(self.n_restarts_optimizer),
+            more=period_starts(self.kernel_, self.X_train_, self.y_train_, parameters),
             random_state=self.random_state,
             optimizer=self.optimizer if callable(self.optimizer) else None,
             n_jobs=self.n_jobs,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from mercer.data.seeds import generator
 from mercer.engine import memory, threads
 from mercer.estimators.gaussian.covariance import covariance_of
 from mercer.estimators.gaussian.cross_covariance import KernelCross
+from mercer.estimators.gaussian.periodogram import period_starts
 from mercer.estimators.shared.expansion import without_noise
 from mercer.estimators.shared.parameters import require_choice, require_whole
 from mercer.kernels import Kernel, White
@@ -173,12 +175,16 @@ class LandmarkFit:
             free_noise=model.noise is not None,
         )
         objective = Objective(problem, n_jobs=model.n_jobs)
-        return self._search(objective, theta, objective.bytes_each, int(model.n_restarts_optimizer))
+        more = period_starts(model.kernel_, part, self.targets[rows], self.parameters)
+        return self._search(objective, theta, objective.bytes_each, int(model.n_restarts_optimizer), more)
 
-    def _search(self, objective: Any, theta: Vector, bytes_each: int, restarts: int = 0) -> Search:
+    def _search(
+        self, objective: Any, theta: Vector, bytes_each: int, restarts: int = 0, more: Sequence[Vector] = ()
+    ) -> Search:
         model = self.learner
         return MultiStart(
             restarts=restarts,
+            more=more,
             random_state=model.random_state,
             optimizer=model.optimizer if callable(model.optimizer) else None,
             gain=_GAIN,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -129,6 +129,8 @@ class MultiStart:
     ----------
     restarts : int, default=0
         More starts, uniform in the box.
+    more : sequence of array-like of shape (p,)
+        Further starts, after the draws.
     random_state : int, RandomState or None
         Of the draws; all are made before work starts, so that a seed gives the starts that scikit-learn's estimators
         begin from.
@@ -159,6 +161,7 @@ class MultiStart:
     """
 
     restarts: int = 0
+    more: Sequence[Any] = ()
     random_state: Any = None
     optimizer: Optimizer | None = None
     max_iter: int = 15_000
@@ -198,6 +201,7 @@ class MultiStart:
         """
         box = np.asarray(bounds, dtype=np.float64).reshape(-1, 2)
         starts = _starts(np.asarray(start, dtype=np.float64), box, self.restarts, self.random_state)
+        starts += [np.clip(point, box[:, 0], box[:, 1]) for point in self.more]
         count = _Count(self.what)
         own = getattr(objective, "fresh", lambda: objective)
         ascents = [_Ascent(own(), log_prior, point, box, count) for point in starts]
