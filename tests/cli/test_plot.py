@@ -85,7 +85,14 @@ def test_contributions_of_a_row(folder, capsys):
 
 
 def test_every_picture_can_be_named():
-    assert tuple(_KINDS) == PLOTS
+    assert tuple(_KINDS) == tuple(PLOTS)
+
+
+def test_pictures_are_listed_where_none_is_named(folder, capsys):
+    assert main(["plot", "svc.mercer", "a.csv"]) == 2
+    *lines, error = capsys.readouterr().err.splitlines()
+    assert [line.split()[1] for line in lines] == list(PLOTS) and all(len(line) <= 100 for line in lines)
+    assert error == "mercer: --what is missing; choose one of these pictures."
 
 
 def test_columns_and_formats(folder):

@@ -296,6 +296,16 @@ def test_ctrl_c_ends_with_130_and_leaves_no_file(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["noise.npz"]
 
 
+def test_without_a_command_there_are_three_to_begin_with(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main([]) == 0
+    out = capsys.readouterr().out
+    lines = [line for line in out.splitlines() if "sample:diabetes" in line]
+    assert len(lines) == 3 and all(len(line) <= 80 for line in lines) and "docs/guide/command_line.md" in out
+    for line in lines:
+        assert main([*shlex.split(line.split("   ")[0])[1:], "-q"]) == 0
+
+
 def test_warnings_for_programmers_are_kept_from_users(capsys):
     def command() -> int:
         for kind in (DeprecationWarning, FutureWarning, UserWarning):

@@ -30,7 +30,7 @@ from mercer.cli.arguments import (
     use_options,
     with_options,
 )
-from mercer.cli.checks import check_explain, check_fit, check_plot, check_report, check_use
+from mercer.cli.checks import PLOTS, check_explain, check_fit, check_plot, check_report, check_use
 from mercer.cli.options import (
     STANDARD,
     ExplainOptions,
@@ -107,7 +107,18 @@ def _start(
         _work("plugins").import_modules(modules)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+        typer.echo(_BEGIN)
 
+
+_BEGIN = """To begin, with a sample that comes with Mercer:
+
+  mercer fit sample:diabetes                       fit and score a model
+  mercer predict diabetes.mercer sample:diabetes   predict with its file
+  mercer report diabetes.mercer sample:diabetes    write a page about it
+
+Read on in docs/guide/command_line.md; mercer COMMAND --help shows its options.
+"""
+"""What follows the list of commands where none is named."""
 
 _MODEL_NAMES = "|".join(MODELS)
 
@@ -353,6 +364,8 @@ def report(
 @with_options(plot_options, before="axes")
 def plot(options: PlotOptions) -> None:
     """Draw a picture of a model and of rows."""
+    if not options.what:
+        typer.echo("\n".join(f"  --what {name:14}{words}" for name, words in PLOTS.items()), err=True)
     check_plot(options)
     Printer(options.quiet, options.json).begin(f"Reading the model {options.model} ...")
     _work("plot").plot(options)

@@ -407,8 +407,13 @@ def plot_options(
     model: Model,
     data: Data,
     what: Annotated[
-        str, typer.Option(metavar="|".join(PLOTS), help="Which picture; the guide shows each.", show_default=False)
-    ],
+        str,
+        typer.Option(
+            metavar="|".join(PLOTS),
+            help="Which picture; mercer plot MODEL DATA without it tells what each shows.",
+            show_default=False,
+        ),
+    ] = "",
     out: Annotated[
         Path | None,
         typer.Option(

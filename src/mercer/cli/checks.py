@@ -33,8 +33,17 @@ EXPLANATIONS = (*PREDICTIONS, ".json")
 PICTURES = (".svg", ".png", ".pdf")
 """The formats in which pictures are written."""
 
-PLOTS = ("boundary", "contributions", "gram", "margins", "ordinal", "relevance", "spectrum", "tube")
-"""The pictures of ``mercer plot``; a test compares them with the module that draws them."""
+PLOTS = {
+    "boundary": "which class is predicted where, over one or two columns",
+    "contributions": "what each part of one row (--row 17) adds to its decision",
+    "gram": "the kernel values of pairs of rows, as a map",
+    "margins": "the decision values of each class",
+    "ordinal": "the scale of ordered classes, with its thresholds",
+    "relevance": "how much each column counts",
+    "spectrum": "the eigenvalues of the kernel matrix",
+    "tube": "predictions beside the target, with the tube of a support vector regression",
+}
+"""The pictures of ``mercer plot``, in words; a test compares them with the module that draws them."""
 
 OVER_LANDMARKS: dict[str, tuple[str, ...]] = {
     "ridge": ("--landmarks auto", "--certify", "--checkpoint"),
@@ -269,6 +278,8 @@ def check_plot(options: PlotOptions) -> None:
     ParameterError, DataError, ModelFileError
         If they are wrong; the message says what to do instead.
     """
+    if not options.what:
+        raise ParameterError("--what is missing; choose one of these pictures.")
     if options.what not in PLOTS:
         raise ParameterError(f"--what must be {' or '.join(PLOTS)}, but is {options.what!r}.")
     if options.out.suffix.lower() not in PICTURES:
