@@ -29,6 +29,15 @@ def test_whole_numbers_of_hundreds_of_digits(model: KernelRidge | SVC) -> None:
         KernelRidge().fit([[1.0], [2.0]], [10**400, 1])
 
 
+def test_gaps_name_learners_of_mercer_that_take_them() -> None:
+    rows, y = np.array([[0.0, np.nan], [1.0, 2.0], [5.0, 6.0], [6.0, 7.0]]), np.array([0, 0, 1, 1])
+    for learn in (SVC().fit, SVC().fit(rows[1:], y[1:]).score):
+        with pytest.raises(DataError, match=r"contains NaN\. Fill .*SimpleImputer.*TabularClassifier") as error:
+            learn(rows, y)
+        assert "sklearn.ensemble" not in str(error.value)
+    assert mercer.TabularClassifier().fit(rows, y).predict(rows).tolist() == y.tolist()
+
+
 def test_values_that_take_all_digits_are_fitted() -> None:
     rows = np.array([[10**25, 1.0], [2, 3.0], [1, 2]], dtype=object)
     assert np.isfinite(KernelRidge().fit(rows, [0.0, 1.0, 1.0]).predict(rows)).all()

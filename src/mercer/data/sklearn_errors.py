@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -17,6 +18,11 @@ _ON_DEVICE = (
 _ADVICE = (
     ("device type tensor to numpy", _ON_DEVICE),
     ("Implicit conversion to a NumPy array is not allowed", _ON_DEVICE),
+    (
+        "X contains NaN",
+        "Fill missing values in (sklearn.impute.SimpleImputer), drop those rows, or use TabularClassifier or "
+        "TabularRegressor, which take them as they are.",
+    ),
     ("contains infinity", "Drop those rows or replace the values; numpy.isfinite shows where they are."),
     (
         "could not convert string to float",
@@ -38,6 +44,7 @@ _ADVICE = (
     ("inconsistent numbers of samples", "Pass one target for each row of X."),
     ("should be a 1d array", "Pass one label for each row of X."),
 )
+_NATIVELY = re.compile(r"\s+\w+ does not accept missing values encoded as NaN natively")
 
 
 @contextmanager
@@ -65,7 +72,8 @@ def advised() -> Iterator[None]:
 
 
 def _with_advice(error: Exception) -> str:
-    message = str(error).rstrip()
+    # scikit-learn goes on to learners of its own.
+    message = _NATIVELY.split(str(error))[0].rstrip()
     advice = next((what_to_do for part, what_to_do in _ADVICE if part in message), "")
     if advice and message[-1:] not in ".!?:":
         message += "."
