@@ -195,7 +195,9 @@ def test_weights_are_repetition(weights: list[int], nu: float, seed: int) -> Non
     grid = cloud(30, seed + 1)
     np.testing.assert_allclose(weighted.decision_function(grid), repeated.decision_function(grid), atol=1e-6)
     assert weighted.certificate_.dual == pytest.approx(repeated.certificate_.dual, rel=1e-8)
-    np.testing.assert_array_equal(weighted.predict(X), repeated.predict(X))
+    # With nu=1 the row with the largest value is on the boundary, where the side is left to rounding.
+    clear = np.abs(repeated.decision_function(X)) > 1e-9
+    np.testing.assert_array_equal(weighted.predict(X)[clear], repeated.predict(X)[clear])
 
 
 def test_warm_start_is_the_same_answer_sooner() -> None:
