@@ -195,9 +195,18 @@ def test_weights_are_repetition(weights: list[int], nu: float, seed: int) -> Non
     grid = cloud(30, seed + 1)
     np.testing.assert_allclose(weighted.decision_function(grid), repeated.decision_function(grid), atol=1e-6)
     assert weighted.certificate_.dual == pytest.approx(repeated.certificate_.dual, rel=1e-8)
-    # With nu=1 the row with the largest value is on the boundary, where the side is left to rounding.
-    clear = np.abs(repeated.decision_function(X)) > 1e-9
-    np.testing.assert_array_equal(weighted.predict(X)[clear], repeated.predict(X)[clear])
+    np.testing.assert_array_equal(weighted.predict(X), repeated.predict(X))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_row_on_the_boundary_is_inside_where_all_have_their_largest_weight(seed: int) -> None:
+    X = cloud(3, seed)
+    for weights in ([1, 2, 2], [1, 1, 1]):
+        for model in (
+            OneClassSVM(nu=1.0).fit(X, sample_weight=weights),
+            OneClassSVM(nu=1.0).fit(np.repeat(X, weights, axis=0)),
+        ):
+            assert model.predict(X).max() == 1 and (model.predict(X) == 1).sum() == 1
 
 
 def test_warm_start_is_the_same_answer_sooner() -> None:

@@ -75,7 +75,7 @@ def advice(
     if not scores:
         return None
     metric = _METRICS[job.target.task]
-    if metric == "accuracy" and any(item.partition("=")[0].strip() == "class_weight" for item in options.settings):
+    if metric == "accuracy" and "class_weight" in _names(options):
         # Whoever counts all classes alike gives up accuracy for it.
         metric = "balanced_accuracy"
     (mine, its), *others = ((name, row[metric]) for name, row in scores.items())
@@ -139,24 +139,35 @@ def advice_beside_constant(scores: Mapping[str, Scores], options: FitOptions) ->
     text = f"The {rival} {verb} {mine} on the held-out rows ({figures}).{_NO_SIGNAL}"
     if options.kernel in ("linear", "Linear()"):
         return {"text": text, "command": ""}
-    settings = [item for item in options.settings if item.partition("=")[0].strip() not in _OF_THE_OLD]
+    settings = _without_old(options)
     return {"text": f"{text} Try:", "command": command_line(replace(options, kernel="linear", settings=settings))}
+
+
+def _names(options: FitOptions) -> list[str]:
+    """The parameters that are set."""
+    return [item.partition("=")[0].strip() for item in options.settings]
+
+
+def _without_old(options: FitOptions) -> list[str]:
+    """The settings that do not belong to what a proposal replaces."""
+    return [item for name, item in zip(_names(options), options.settings, strict=True) if name not in _OF_THE_OLD]
 
 
 def _about_rare_classes(
     verdict: str, mine: str, scores: Mapping[str, Scores], options: FitOptions, job: Job
 ) -> dict[str, str]:
     """What the probabilities tell of a class that is too rare to be predicted, and a fit that predicts it."""
-    (its, *_, constant), area = scores.values(), ""
-    if "auc" in its:
-        area = f"AUC {score_text('auc', its['auc'])}, "
+    its, *_, constant = scores.values()
+    area = f"AUC {score_text('auc', its['auc'])}, " if "auc" in its else ""
     loss = " against ".join(score_text("log_loss", one["log_loss"]) for one in (its, constant))
     text = (
         f"{verdict} But its probabilities tell the classes apart ({area}log loss {loss} of the shares of the classes): "
         f"decide by those of {mine} with a threshold of your own"
     )
-    names = {item.partition("=")[0].strip() for item in options.settings}
-    if "class_weight" in names or "class_weight" not in model_class(job.model, job.target.task)().get_params():
+    if (
+        "class_weight" in _names(options)
+        or "class_weight" not in model_class(job.model, job.target.task)().get_params()
+    ):
         return {"text": f"{text}.", "command": ""}
     balanced = replace(options, settings=[*options.settings, "class_weight=balanced"])
     return {"text": f"{text}, or count all classes alike:", "command": command_line(balanced)}
@@ -173,7 +184,7 @@ def _simpler(rival: str, options: FitOptions, job: Job) -> FitOptions | None:
     """The options of a fit of the linear model of that name; None if there is no such fit."""
     task, raw = job.target.task, usage(job.model, job.target.task).raw
     model, penalty = ("logistic", "C") if task == "classification" else ("ridge", "alpha")
-    names = [item.partition("=")[0].strip() for item in options.settings]
+    names = _names(options)
     if "kinds" in names:
         # A parameter of the learners alone that encode the columns themselves.
         return None
@@ -226,7 +237,7 @@ def tuning(options: FitOptions, job: Job) -> str:
     use = usage(job.model, job.target.task)
     if options.tune is not None or use.raw or use.left_open is None:
         return ""
-    settings = [item for item in options.settings if item.partition("=")[0].strip() not in _OF_THE_OLD]
+    settings = _without_old(options)
     return command_line(replace(options, tune=60.0, model=job.model, settings=settings))
 
 

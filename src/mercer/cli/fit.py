@@ -43,7 +43,7 @@ from mercer.estimators.table_kernels import columns_of, default_kernel, place
 from mercer.kernels.convert import NAMES
 from mercer.kernels.parse import parse_kernel
 from mercer.reports.plain_features import features, features_of_columns
-from mercer.reports.scores import baseline_scores, recalls, scores_of
+from mercer.reports.scores import baseline_scores, by_class, scores_of
 
 # The least number of rows that max_rows of a learner of tables may be.
 _FEWEST = 10
@@ -88,7 +88,7 @@ def fit(options: FitOptions) -> None:
                 search["before"] = _before(job, options, parameters, size.most)
             choice = choose(model, job, parameters, options.seed) if search is None else _words_of_search(model, search)
             rows = job.sample(job.train, size.most, options.seed)
-            seconds, results, by_class = _scored(model, job, rows, options)
+            seconds, results, recalls = _scored(model, job, rows, options)
             scored = None if page is None else _copied(model)
             if options.refit and len(job.test):
                 rows = job.sample(np.arange(len(job.target.values)), size.most, options.seed)
@@ -101,7 +101,7 @@ def fit(options: FitOptions) -> None:
         report.update(outcome(model, _words(job, choice)), search=search)
         report.update(
             scores=results,
-            recalls=by_class,
+            recalls=recalls,
             advice=advice(results, options, job, _trial),
             tune=tuning(options, job),
             peak_bytes=account.peak,
@@ -346,6 +346,8 @@ def _scores(model: TableModel, job: Job) -> tuple[dict[str, dict[str, float]], d
         X, X_test, what = features_of_columns(model.estimator_.encoder_, *rows)
     else:
         X, X_test, what = features(*rows)
-    by_class = recalls(y[job.test], predicted) if task == "classification" else {}
+    classes = by_class(y[job.test], predicted) if task == "classification" else {}
     others = baseline_scores(task, X, y[job.train], X_test, y[job.test], what)
-    return {type(model.estimator_).__name__: mine, **others}, by_class
+    return {type(model.estimator_).__name__: mine, **others}, {
+        label: {"rows": its["rows"], "recall": its["recall"]} for label, its in classes.items()
+    }

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from sklearn.metrics import precision_recall_fscore_support
 
 from mercer import persistence
 from mercer._errors import DataError, ModelFileError
@@ -24,6 +22,7 @@ from mercer.data.target import known_target
 from mercer.data.words import counted
 from mercer.engine.settings import config
 from mercer.estimators.table import TableModel
+from mercer.reports.scores import by_class
 
 _MOST_CLASSES_SHOWN = 30
 
@@ -55,6 +54,7 @@ def evaluate(options: UseOptions) -> None:
             target = model.target
         else:
             predicted, source, target = _evaluated(options, model, printer)
+    classes = by_class(predicted.truth, predicted.predicted) if predicted.task == "classification" else {}
     printer.evaluated(
         {
             "model": model.report_["model"],
@@ -63,7 +63,7 @@ def evaluate(options: UseOptions) -> None:
             "target": target,
             "rows": len(predicted.truth),
             "scores": predicted.scores(),
-            "classes": _by_class(predicted.truth, predicted.predicted) if predicted.task == "classification" else {},
+            "classes": dict(islice(classes.items(), _MOST_CLASSES_SHOWN)),
         }
     )
 
@@ -121,12 +121,3 @@ def columns_of(table: Table, model: TableModel) -> Any:
     if table.columns.shape[1] == 1:
         raise DataError(f"{table.source} holds only the target {model.target!r}, and no columns to predict it from.")
     return table.columns.drop(columns=[model.target])
-
-
-def _by_class(y: np.ndarray, predicted: np.ndarray) -> dict[str, dict[str, float]]:
-    labels = np.unique(y)[:_MOST_CLASSES_SHOWN]
-    precision, recall, _, rows = precision_recall_fscore_support(y, predicted, labels=labels, zero_division=np.nan)
-    return {
-        str(label): {"rows": int(n), "precision": float(p), "recall": float(r)}
-        for label, n, p, r in zip(labels, rows, precision, recall, strict=True)
-    }

@@ -281,7 +281,6 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
 
         Their decision values are zero up to the tolerance and rounding, whose sign means nothing.
         """
-        may_rise = learned.weights < weight
         tol = solver_of(self).tol
         left_open = np.minimum(learned.residual, tol)
         # A sum of alpha_i k(x_i, x) is rounded in units of its terms, that of float32 rows in float32. Each row has
@@ -290,7 +289,9 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         lengths = np.sqrt(np.abs(np.asarray(learned.gram.diagonal(), dtype=np.float64)))
         rounding = _ROUNDING * float(np.finfo(X.dtype).eps) * lengths * float(lengths @ learned.weights)
         rounding[rounding > max(tol * float(np.abs(self.intercept_[0])), _FAR * float(np.median(rounding)))] = 0.0
-        return float((left_open + rounding)[may_rise].max(initial=0.0))
+        # Rows whose weight may rise are inside at the optimum, and those of the largest weight may be on the boundary.
+        inside = (learned.weights < weight) | (np.abs(learned.residual) <= rounding)
+        return float((left_open + rounding)[inside].max(initial=0.0))
 
     def certificate_of(
         self,

@@ -105,8 +105,7 @@ class Judged:
             return dict.fromkeys(("r2", "rmse", "mae"), float("nan"))
         values = scores(self.task, self.truth, self.predicted)
         if self.shares is not None and self.classes is not None and np.isfinite(self.shares).all():
-            order = np.argsort(self.classes, kind="stable")
-            values.update(probability_scores(self.truth, self.shares[:, order], self.classes[order]))
+            values.update(probability_scores(self.truth, self.shares, self.classes))
         return values
 
     def own_shares(self) -> Vector | None:

@@ -9,7 +9,13 @@ import numpy as np
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_absolute_error, roc_auc_score
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    mean_absolute_error,
+    precision_recall_fscore_support,
+    roc_auc_score,
+)
 
 from mercer.data.squares import r_squared, root_mean_square
 
@@ -41,47 +47,51 @@ def scores(task: str, y: np.ndarray, predicted: np.ndarray) -> Scores:
     }
 
 
-def recalls(y: np.ndarray, predicted: np.ndarray) -> dict[str, dict[str, float]]:
-    """Return for each class how many rows it has, and which share of them is predicted as that class.
+def by_class(y: np.ndarray, predicted: np.ndarray) -> dict[str, dict[str, float]]:
+    """Return rows, precision and recall of the classes that occur; the precision of no predictions is NaN.
 
-    >>> recalls(np.array(["a", "a", "b"]), np.array(["a", "b", "b"]))
-    {'a': {'rows': 2, 'recall': 0.5}, 'b': {'rows': 1, 'recall': 1.0}}
+    >>> by_class(np.array(["a", "a", "b"]), np.array(["a", "b", "b"]))["b"]
+    {'rows': 1, 'precision': 0.5, 'recall': 1.0}
     """
-    own = {str(label): predicted[y == label] == label for label in np.unique(y)}
-    return {label: {"rows": len(right), "recall": float(right.mean())} for label, right in own.items()}
+    labels = np.unique(y)
+    precision, recall, _, rows = precision_recall_fscore_support(y, predicted, labels=labels, zero_division=np.nan)
+    return {
+        str(label): {"rows": int(n), "precision": float(p), "recall": float(r)}
+        for label, n, p, r in zip(labels, rows, precision, recall, strict=True)
+    }
 
 
 def probability_scores(y: np.ndarray, shares: np.ndarray, classes: np.ndarray) -> Scores:
     """Return the log loss of probabilities (n, k), and for two classes, both of which occur, the area under the curve.
 
-    >>> values = probability_scores(np.array([0, 1]), np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([0, 1]))
+    >>> values = probability_scores(np.array([0, 1]), np.array([[0.25, 0.75], [0.75, 0.25]]), np.array([1, 0]))
     >>> values["auc"], round(values["log_loss"], 4)
     (1.0, 0.2877)
     """
-    codes = np.searchsorted(classes, y)
+    order = np.argsort(classes, kind="stable")
+    codes = order[np.searchsorted(classes, y, sorter=order)]
     own = np.maximum(shares[np.arange(len(y)), codes], np.finfo(np.float64).tiny)
     loss = {"log_loss": -float(np.log(own).mean())}
-    if len(classes) != 2 or len(np.unique(codes)) < 2:
-        return loss
-    return {"auc": float(roc_auc_score(codes, shares[:, 1])), **loss}
+    return {**curve_scores(codes == 1, shares[:, 1]), **loss} if len(classes) == 2 else loss
+
+
+def curve_scores(second: np.ndarray, values: np.ndarray) -> Scores:
+    """Return the area under the curve of values that are large for the second of two classes, if both occur."""
+    return {"auc": float(roc_auc_score(second, values))} if 0 < second.sum() < len(second) else {}
 
 
 def scores_of(task: str, y: np.ndarray, model: Any, X: Any, predicted: np.ndarray | None = None) -> Scores:
     """Return the scores of a fitted model on rows: of what it predicts, and of its probabilities or decision values."""
     values = scores(task, y, model.predict(X) if predicted is None else predicted)
-    if task != "classification":
+    # A class of which no row was in the training part has no probability.
+    if task != "classification" or not np.isin(y, model.classes_).all():
         return values
-    order = np.argsort(model.classes_)
-    classes = model.classes_[order]
     if hasattr(model, "predict_proba"):
-        shares = np.asarray(model.predict_proba(X))[:, order]
-        # A class of which no row was in the training part has no probability.
-        if np.isin(y, classes).all() and np.isfinite(shares).all():
-            values.update(probability_scores(y, shares, classes))
-    elif hasattr(model, "decision_function") and len(classes) == len(np.unique(y)) == 2:
+        shares = np.asarray(model.predict_proba(X))
+        return {**values, **(probability_scores(y, shares, model.classes_) if np.isfinite(shares).all() else {})}
+    if hasattr(model, "decision_function") and len(model.classes_) == 2:
         decision = np.asarray(model.decision_function(X))
-        if np.isfinite(decision).all():
-            values["auc"] = float(roc_auc_score(y == model.classes_[1], decision))
+        return {**values, **(curve_scores(y == model.classes_[1], decision) if np.isfinite(decision).all() else {})}
     return values
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.stats import entropy
 
 from mercer._types import AnyArray
 from mercer.data.words import counted, significant
@@ -83,8 +84,7 @@ def _compared(material: Material, judged: Judged) -> str:
 
 def _entropy(labels: AnyArray) -> float:
     """The log loss of the shares of the classes among these very rows, which is the least of any constant shares."""
-    shares = np.unique(labels, return_counts=True)[1] / len(labels)
-    return -float(shares @ np.log(shares))
+    return float(entropy(np.unique(labels, return_counts=True)[1]))
 
 
 def _best(models: tuple[Baseline, ...]) -> Baseline:

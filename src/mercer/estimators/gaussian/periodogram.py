@@ -11,6 +11,7 @@ from scipy.signal import lombscargle
 
 from mercer._types import Matrix, Vector
 from mercer.kernels import ExpSineSquared, Kernel, Periodic
+from mercer.kernels.base import Expression
 from mercer.kernels.modifiers import On, Warped
 from mercer.kernels.parameters import Parameter
 
@@ -45,14 +46,13 @@ def period_starts(kernel: Kernel | None, X: Any, y: Matrix, parameters: Sequence
             continue
         if columns not in peaks:
             peaks[columns] = iter(peak_periods(X[:, list(columns)], y))
-        place = places[name]
-        for period in peaks[columns]:
+        place, period = places[name], next(peaks[columns], None)
+        if period is not None:
             start[place], found = dataclasses.replace(parameters[place], value=period).theta, True
-            break
     return [start] if found else []
 
 
-def _periods(kernel: Kernel, path: str, columns: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _periods(kernel: Expression, path: str, columns: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The names of the periods in a kernel, and the columns in which they repeat."""
     if isinstance(kernel, (Periodic, ExpSineSquared)):
         yield path + "period", columns
@@ -60,7 +60,7 @@ def _periods(kernel: Kernel, path: str, columns: tuple[int, ...]) -> Iterator[tu
         return
     inside = tuple(columns[int(c)] for c in kernel.columns) if isinstance(kernel, On) else columns
     for name, child in kernel.children():
-        yield from _periods(child, f"{path}{name}.", inside)  # type: ignore[arg-type]
+        yield from _periods(child, f"{path}{name}.", inside)
 
 
 def peak_periods(X: Matrix, y: Matrix) -> list[float]:
