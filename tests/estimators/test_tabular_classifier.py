@@ -247,7 +247,8 @@ def test_a_gap_that_is_new_is_averaged_over(names: list[str]) -> None:
     values = model.decision_function(new)
     chosen = (values > 0).astype(int) if len(names) == 2 else values.argmax(axis=1)
     np.testing.assert_array_equal(np.array(names)[chosen], model.predict(new))
-    np.testing.assert_array_equal(P[20:], model.predict_proba(X[20:40]))
+    # As many rows: BLAS may round products of another number of rows differently.
+    np.testing.assert_array_equal(P[20:], model.predict_proba(X[:40])[20:])
 
 
 @pytest.mark.parametrize("seed", [2, 6])
