@@ -210,7 +210,13 @@ def test_hidden_files_are_not_offered(capsys, tmp_path):
 
 def test_model_file_of_something_else(capsys):
     mercer.save(mercer.SVC().fit([[0.0], [1.0]], [0, 1]), "svc.mercer")
-    fails(capsys, ["predict", "svc.mercer", table(GOOD)], "holds a SVC", "mercer.load")
+    fails(
+        capsys,
+        ["predict", "svc.mercer", table(GOOD)],
+        "holds a SVC that was saved in Python",
+        "mercer.load",
+        "mercer fit",
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from mercer.cli import main
+from mercer.cli.show import _is_vacuous
 from mercer.engine.progress import watched
 from mercer.reports.score_words import score_text
 
@@ -117,6 +118,11 @@ def test_a_table_of_text_alone_is_compared_as_text_by_what_is_advised(capsys):
     _, *arguments = shlex.split(found["advice"]["command"])
     assert "--calibrate" in arguments and arguments[-2:] == ["--text", "note"]
     assert "BagOfWords" in printed(capsys, *arguments)
+
+
+def test_bounds_of_a_search_that_say_nothing_are_not_shown():
+    assert _is_vacuous({"lower": None, "upper": None}) and _is_vacuous({"lower": 0.0, "upper": 1.0})
+    assert not _is_vacuous({"lower": 0.2, "upper": 1.0}) and not _is_vacuous({"lower": -3.0, "upper": -1.0})
 
 
 def test_a_mean_that_is_right_is_not_minus_zero():

@@ -75,7 +75,16 @@ def test_the_certificate_is_in_the_verdict() -> None:
 def test_a_model_that_is_no_better_is_said_to_be() -> None:
     y = X[:, 0] + np.random.default_rng(1).normal(size=160)
     report = mercer.report(mercer.KernelRidge(kernel="rbf", alpha=1e-3).fit(X[:100], y[:100]), X[100:], y[100:])
-    assert "simpler model" in report.verdict[2]
+    assert report.verdict[2].startswith("Prefer the simpler model")
+
+
+def test_a_simpler_model_is_not_preferred_where_it_is_a_little_worse() -> None:
+    y = X[:, 0] + 0.2 * X[:, 0] ** 2 + np.random.default_rng(1).normal(size=160)
+    model = mercer.KernelRidge(kernel="poly", degree=2, alpha=1.0).fit(X[:100], y[:100])
+    report = mercer.report(model, X[100:], y[100:], X_train=X[:100], y_train=y[:100])
+    assert "not distinguishable from the simple linear" in report.verdict[0]
+    r2 = report["scores"].table("Scores").column("R²")
+    assert r2[0] > r2[1] and report.verdict[2].startswith("Whether it is better than the simpler model")
 
 
 def test_a_linear_model_that_is_no_better_than_the_mean_is_not_preferred() -> None:

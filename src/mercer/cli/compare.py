@@ -8,6 +8,8 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from mercer._errors import MercerError
 from mercer._registered import model_class
 from mercer.cli.command import FLAGS
@@ -16,7 +18,8 @@ from mercer.cli.learners import usage
 from mercer.cli.options import FitOptions
 from mercer.data.date_columns import expand_dates, find_dates
 from mercer.reports.score_words import score_name, score_text
-from mercer.reports.scores import Scores
+from mercer.reports.scores import CLEAR, Scores, lead
+from mercer.reports.scores import scores as scores_of
 
 _METRICS = {"classification": "accuracy", "regression": "r2"}
 # Decimals of a score; those that differ in later ones alone are called equal.
@@ -55,22 +58,28 @@ _PLAIN = (
 
 
 def advice(
-    scores: Mapping[str, Scores], options: FitOptions, job: Job, trial: Callable[[FitOptions], Scores]
+    scores: Mapping[str, Scores],
+    predicted: np.ndarray,
+    options: FitOptions,
+    job: Job,
+    trial: Callable[[FitOptions], np.ndarray],
 ) -> dict[str, str] | None:
     """Return advice if a simpler model scores higher on the held-out rows: ``text``, and the ``command`` to try.
 
     None if there is no score, or if the fitted model, the first among the scores, is at least as good as the others and
     better than the last one, the constant model. The command fits the linear model, or the kernel that comes nearest to
-    it. It is tried first, and is empty where it does not score higher than the fitted model.
+    it. It is tried first, and is empty unless its errors are less by more than two standard errors.
 
     Parameters
     ----------
     scores : dict of str to scores
         On the held-out rows.
+    predicted : ndarray of shape (m,)
+        What the fitted model predicts for these rows.
     options : FitOptions
     job : Job
     trial : callable
-        Returns the scores of a fit with other options on the same rows.
+        Returns what a fit with other options predicts for the same rows.
     """
     if not scores:
         return None
@@ -99,16 +108,25 @@ def advice(
     if variant is None:
         return {"text": verdict, "command": ""}
     try:
-        found = trial(variant)[metric]
+        other = trial(variant)
     except MercerError:
         # Such a fit may need more memory, or the table may hold what the encoding of other learners cannot read.
         return {"text": verdict, "command": ""}
-    if round(found, _DECIMALS) <= own:
+    task, y = job.target.task, job.target.values[job.test]
+    if lead(_losses(task, y, other), _losses(task, y, predicted)) <= CLEAR:
         return {"text": verdict, "command": ""}
+    found = scores_of(task, y, other)[metric]
     return {
         "text": f"{verdict} Try ({score_name(metric)} {score_text(metric, found)}):",
         "command": command_line(variant),
     }
+
+
+def _losses(task: str, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """Whether each row is predicted wrongly, or its squared error in units of the largest, whose square is a number."""
+    if task == "classification":
+        return np.asarray(y != predicted, dtype=np.float64)
+    return np.square((y - predicted) / (np.abs(y - y.mean()).max() or 1.0))
 
 
 def advice_beside_constant(scores: Mapping[str, Scores], options: FitOptions) -> dict[str, str] | None:

@@ -88,7 +88,9 @@ def fit(options: FitOptions) -> None:
                 search["before"] = _before(job, options, parameters, size.most)
             choice = choose(model, job, parameters, options.seed) if search is None else _words_of_search(model, search)
             rows = job.sample(job.train, size.most, options.seed)
-            seconds, results, recalls = _scored(model, job, rows, options)
+            seconds = _train(model, job, rows, options)
+            predicted = _predicted(model, job)
+            results, recalls = _scores(model, job, predicted)
             scored = None if page is None else _copied(model)
             if options.refit and len(job.test):
                 rows = job.sample(np.arange(len(job.target.values)), size.most, options.seed)
@@ -102,7 +104,7 @@ def fit(options: FitOptions) -> None:
         report.update(
             scores=results,
             recalls=recalls,
-            advice=advice(results, options, job, _trial),
+            advice=advice(results, predicted, options, job, _trial),
             tune=tuning(options, job),
             peak_bytes=account.peak,
         )
@@ -168,8 +170,8 @@ def _before(
         return {name: scores_of(job.target.task, job.target.values[job.test], model, job.rows(job.test))}
 
 
-def _trial(options: FitOptions) -> dict[str, float]:
-    """The scores of another fit on the rows that it holds out, which are the same for the same target and seed."""
+def _trial(options: FitOptions) -> np.ndarray:
+    """What another fit predicts for the rows that it holds out, which are the same for the same target and seed."""
     parameters = _parameters(options)
     table, numbers = _read(options)
     job = _prepare(table, options, parameters, numbers)
@@ -178,7 +180,7 @@ def _trial(options: FitOptions) -> dict[str, float]:
         # They are about a fit that has not been asked for.
         warnings.simplefilter("ignore")
         _train(model, job, job.sample(job.train, size.most, options.seed), options)
-        return scores_of(job.target.task, job.target.values[job.test], model, job.rows(job.test))
+        return model.predict(job.rows(job.test))
 
 
 def _words_of_search(model: TableModel, search: Mapping[str, Any]) -> str:
@@ -198,17 +200,9 @@ def table_model(job: Job, options: FitOptions, parameters: Mapping[str, Any]) ->
     return TableModel(estimator, options.normalize, options.impute, job.target.name, job.schema.roles or None)
 
 
-def _scored(
-    model: TableModel, job: Job, rows: np.ndarray, options: FitOptions
-) -> tuple[float, dict[str, dict[str, float]], dict[str, dict[str, float]]]:
-    """Fit to rows of the training part; returns the seconds that it took, and what the held-out rows say."""
+def _train(model: TableModel, job: Job, rows: np.ndarray, options: FitOptions) -> float:
+    """Fit to some rows; returns the seconds that it took."""
     start_time = time.perf_counter()
-    _train(model, job, rows, options)
-    seconds = time.perf_counter() - start_time
-    return seconds, *_scores(model, job)
-
-
-def _train(model: TableModel, job: Job, rows: np.ndarray, options: FitOptions) -> None:
     try:
         model.fit(job.rows(rows), job.target.values[rows], schema=job.schema)
     except (TypeError, ValueError) as error:
@@ -217,6 +211,7 @@ def _train(model: TableModel, job: Job, rows: np.ndarray, options: FitOptions) -
             raise
         settings = ", ".join(options.settings)
         raise ParameterError(f"{type(model.estimator).__name__} cannot be fitted with {settings}: {error}") from error
+    return time.perf_counter() - start_time
 
 
 def _calibrated(model: TableModel, job: Job, rows: np.ndarray, options: FitOptions) -> str:
@@ -333,13 +328,19 @@ def _note_outlier(target: Target, table: Table) -> None:
         )
 
 
-def _scores(model: TableModel, job: Job) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
+def _predicted(model: TableModel, job: Job) -> np.ndarray:
+    """What the model predicts for the held-out rows, (m,)."""
+    return model.predict(job.rows(job.test)) if len(job.test) else job.target.values[:0]
+
+
+def _scores(
+    model: TableModel, job: Job, predicted: np.ndarray
+) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
     """Scores of the model, the linear one and the constant on the held-out rows, and the recall of each class."""
     if not len(job.test):
         return {}, {}
     task, y = job.target.task, job.target.values
     test_rows = job.rows(job.test)
-    predicted = model.predict(test_rows)
     mine = scores_of(task, y[job.test], model, test_rows, predicted)
     rows = model.encoder_.transform(job.rows(job.train)), model.encoder_.transform(test_rows)
     if isinstance(model.encoder_, RawTable):

@@ -213,12 +213,12 @@ class Printer:
             [
                 *(_short(row["parameters"].get(name, "")) for name in names),
                 f"{maybe(row['score'])} ± {maybe(row['error'])}",
-                "-" if row["lower"] is None else f"{maybe(row['lower'])} to {maybe(row['upper'])}",
+                "not known" if _is_vacuous(row) else f"{maybe(row['lower'])} to {maybe(row['upper'])}",
             ]
             for row in search["table"]
         ]
         title = f"The best of {counted(search['candidates'], 'candidate')}, by {search['folds']} folds"
-        heads = [*names, score_name(search["metric"]), "exact solution"]
+        heads = [*names, score_name(search["metric"]), "if solved exactly"]
         self._table(title, heads, rows, best=0, numbers_from=len(names))
         self.say(search["sentence"])
         whole = search["stop"].startswith(("done", "certified"))
@@ -296,6 +296,11 @@ class _Lines:
 def _short(value: Any) -> str:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return f"{value:.4g}" if is_number else short_numbers(str(value))
+
+
+def _is_vacuous(row: Mapping[str, Any]) -> bool:
+    """Whether nothing is known of the score of the exact solution: no bounds, or all that an accuracy can be."""
+    return row["lower"] is None or (row["lower"] <= 0.0 and row["upper"] >= 1.0)
 
 
 def _maybe(metric: str, value: float | None) -> str:

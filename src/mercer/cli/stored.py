@@ -63,8 +63,8 @@ def stored_report(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 def not_of_fit(path: Path, name: str) -> str:
     """Return the message about a file with an object of another class."""
     return (
-        f"{path} holds a {name}, not a model of a table; the command line reads files that mercer fit has written. "
-        "Load it in Python with mercer.load."
+        f"{path} holds a {name} that was saved in Python, without the target and the checks of columns that mercer fit "
+        "stores beside it. Load it in Python with mercer.load, or make the file with mercer fit."
     )
 
 

@@ -92,9 +92,9 @@ class TabularClassifier(ClassifierMixin, TabularModel):
     gap_noise_ : ndarray of shape (g,)
         For each column with missing values, the variance that the search gave to a row without a value there.
     relevance_ : ndarray of shape (n_features_in_,)
-        For each column, the share of the variance of the decision values f that is lost without it:
+        For each column, how much the decision values f change without it, relative to their variance:
         :math:`\mathrm E (f(x) - f(x'))^2 / (2 \operatorname{Var} f)`, where x' is x with that column from another row.
-        Shares of columns that act together overlap.
+        It is at most 1 for columns that are independent; those of columns that act together overlap.
     search_ : Search
         The search for the parameters of the kernel; the first one where there are two.
     n_rows_ : int

@@ -96,9 +96,9 @@ class TabularRegressor(RegressorMixin, TabularModel):
         Mean and standard deviation of y; the process learns y on this scale. The scale of equal numbers is their size,
         or 1 for zeros.
     relevance_ : ndarray of shape (n_features_in_,)
-        For each column, the share of the variance of the predictions f that is lost without it:
+        For each column, how much the predictions f change without it, relative to their variance:
         :math:`\mathrm E (f(x) - f(x'))^2 / (2 \operatorname{Var} f)`, where x' is x with that column from another row.
-        Shares of columns that act together overlap.
+        It is at most 1 for columns that are independent; those of columns that act together overlap.
     residual_quantiles_ : ndarray of shape (q,)
         Ascending quantiles of the errors of training rows, each left out in turn, in units of their predicted standard
         deviations.

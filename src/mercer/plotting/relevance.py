@@ -86,7 +86,8 @@ class RelevanceDisplay:
         learner = require_fitted(estimator)
         known, columns = getattr(learner, "feature_names_in_", None), None
         if hasattr(learner, "relevance_"):
-            values, meaning = np.asarray(learner.relevance_, dtype=np.float64), "share of variance lost without it"
+            values = np.asarray(learner.relevance_, dtype=np.float64)
+            meaning = "change without it / variance of predictions"
         else:
             scales = list(_length_scales(getattr(learner, "kernel_", None)))
             if len(scales) != 1:

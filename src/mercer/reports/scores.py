@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -20,6 +21,8 @@ from sklearn.metrics import (
 from mercer.data.squares import r_squared, root_mean_square
 
 Scores = dict[str, float]
+CLEAR = 2.0
+"""A difference of fewer standard errors than this is not reported as one."""
 
 
 def scores(task: str, y: np.ndarray, predicted: np.ndarray) -> Scores:
@@ -59,6 +62,20 @@ def by_class(y: np.ndarray, predicted: np.ndarray) -> dict[str, dict[str, float]
         str(label): {"rows": int(n), "precision": float(p), "recall": float(r)}
         for label, n, p, r in zip(labels, rows, precision, recall, strict=True)
     }
+
+
+def lead(losses: np.ndarray, others: np.ndarray) -> float:
+    """Return by how many standard errors the mean of ``losses`` (n,) is below that of ``others`` for the same rows.
+
+    >>> lead(np.zeros(9), np.array([0.0, 1.0, 0.0] * 3)), lead(np.ones(2), np.ones(2))
+    (2.0, 0.0)
+    """
+    difference = others - losses
+    mean = float(difference.mean())
+    if len(difference) < 2 or not math.isfinite(mean):
+        return 0.0
+    error = float(difference.std(ddof=1)) / math.sqrt(len(difference))
+    return mean / error if error > 0 else math.copysign(math.inf, mean) if mean else 0.0
 
 
 def probability_scores(y: np.ndarray, shares: np.ndarray, classes: np.ndarray) -> Scores:

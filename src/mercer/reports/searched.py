@@ -83,7 +83,7 @@ def _recorded(record: Mapping[str, Any] | None) -> _Part | None:
         )
         for row in search["table"]
     ]
-    heads = (*names, search["metric"], "standard error", "exact solution from", "to")
+    heads = (*names, search["metric"], "standard error", "if solved exactly, from", "to")
     title = f"The best of {search['candidates']} candidates, by {search['folds']} folds"
     return [search["sentence"], search["stop"]], Table.of(title, heads, rows), []
 

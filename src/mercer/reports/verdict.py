@@ -13,10 +13,9 @@ from mercer.reports.baselines import Baseline
 from mercer.reports.judged import Judged
 from mercer.reports.material import WORDS_OF_KIND, Material
 from mercer.reports.score_words import score_name
+from mercer.reports.scores import CLEAR, lead
 from mercer.solvers.solution import Certificate, Status
 
-# A difference of fewer standard errors than this is not reported as one.
-_CLEAR = 2.0
 # A larger share of far rows is worth a warning; 5 % are to be expected.
 _MANY = 0.2
 # A relative gap up to this needs no attention.
@@ -38,12 +37,7 @@ def margin(judged: Judged, baseline: Baseline) -> float:
     baseline : Baseline
         Its losses, on the same rows.
     """
-    difference = baseline.losses - judged.losses
-    mean = float(difference.mean())
-    if len(difference) < 2 or not math.isfinite(mean):
-        return 0.0
-    error = float(difference.std(ddof=1)) / math.sqrt(len(difference))
-    return mean / error if error > 0 else math.copysign(math.inf, mean) if mean else 0.0
+    return lead(judged.losses, baseline.losses)
 
 
 def _quality(material: Material) -> str:
@@ -74,7 +68,7 @@ def _compared(material: Material, judged: Judged) -> str:
     scores = best.scores
     score = f"{scores['accuracy']:.1%}" if judged.task == "classification" else significant(scores["rmse"])
     by = margin(judged, best)
-    if abs(by) <= _CLEAR:
+    if abs(by) <= CLEAR:
         how = "which is not distinguishable from"
     else:
         size = "" if math.isinf(by) else f", by {abs(by):.1f} standard errors,"
@@ -151,18 +145,23 @@ def _advice(material: Material) -> str:
         return "The scores flatter the model, which has seen these rows: judge it on others before relying on it."
     models = material.baselines.models if material.baselines is not None else ()
     by = margin(judged, best := _best(models)) if models else math.inf
-    if by <= _CLEAR and best is not models[-1]:
+    if 0 < by <= CLEAR and best is not models[-1]:
+        return (
+            "Whether it is better than the simpler model, more rows would tell; or search for other parameters of this "
+            "one (mercer tune, KernelSearchCV)."
+        )
+    if by <= CLEAR and best is not models[-1]:
         return "Prefer the simpler model, or search for other parameters of this one (mercer tune, KernelSearchCV)."
     told = judged.scores()
-    if by <= _CLEAR and told.get("log_loss", math.inf) < _entropy(judged.truth):
+    if by <= CLEAR and told.get("log_loss", math.inf) < _entropy(judged.truth):
         area = f"AUC {told['auc']:.3f}, " if "auc" in told else ""
         return (
             f"The probabilities tell the classes apart ({area}log loss {told['log_loss']:.3g} against "
             f"{_entropy(judged.truth):.3g} of the shares of the classes), although rare ones are not predicted: decide "
             "by a threshold of your own."
         )
-    if by <= _CLEAR:
-        ahead = "as well" if by >= -_CLEAR else "better"
+    if by <= CLEAR:
+        ahead = "as well" if by >= -CLEAR else "better"
         return (
             f"The {best.name} does {ahead}, so the data may not tell the target: look for other columns, add rows, or "
             "search for other parameters (mercer tune, KernelSearchCV)."

@@ -32,8 +32,8 @@ class Stop(Enum):
     """Why a search ended. The values are the help texts."""
 
     done = (
-        "done: the neighbours of the best candidate were tried at the finest spacing, and tightening the fits further "
-        "would change nothing but rounding or has no bound to narrow."
+        "done: the neighbours of the best candidate were tried at the finest spacing, and more exact fits would change "
+        "the scores by rounding alone, or the scores have no bounds that they could narrow."
     )
     certified = (
         "certified: the neighbours of the best candidate were tried at the finest spacing, and given the folds no "
