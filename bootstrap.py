@@ -1,6 +1,6 @@
 """Set-up and first steps in one command, with nothing but Python 3.11 or newer.
 
-python3 bootstrap.py demo     installs Mercer beside this file, and tunes, scores and certifies a model on real data
+python3 bootstrap.py demo     installs Mercer beside this file, fits a model to a table of wings, and reports on it
 python3 bootstrap.py test     installs what the tests need and runs them
 python3 bootstrap.py test --quick       the first case of most tests, in a minute
 python3 bootstrap.py test --lowest      the same with the oldest supported version of every dependency
@@ -11,6 +11,7 @@ python3 bootstrap.py site      builds the site of the documents into build/site/
 import os
 import subprocess
 import sys
+import tempfile
 import tomllib
 import venv
 from pathlib import Path
@@ -27,17 +28,17 @@ def lowest_versions() -> list[str]:
     return sorted({r.replace(">=", "==") for r in requirements if not r.startswith("mercer[")})
 
 
-def environment(name: str, requirements: list[str]) -> Path:
+def environment(name: str, requirements: list[str], step: str = "") -> Path:
     """The interpreter of a virtual environment that has ``requirements``; made anew only when they change."""
     folder = ROOT / name
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     stamp = folder / "installed.txt"
     stamp_text = "\n".join([*requirements, (ROOT / "pyproject.toml").read_text(encoding="utf-8")])
     if not python.exists():
-        print(f"making the virtual environment {name}", flush=True)
+        print(f"{step}making the virtual environment {name}", flush=True)
         venv.create(folder, with_pip=True)
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != stamp_text:
-        print("installing (a minute or two, once)", flush=True)
+        print(f"{step}installing packages, once (about a minute)", flush=True)
         # Bytecode of all packages takes as long as their installation, and only a part of it is ever used.
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
         subprocess.run([*pip, *requirements], cwd=ROOT, check=True)
@@ -45,13 +46,31 @@ def environment(name: str, requirements: list[str]) -> Path:
     return python
 
 
+def demo(arguments: list[str]) -> int:
+    """Install, compile, and fit a model to a bundled table."""
+    python = environment(".venv", ["-e", ".[all]"], "[1/3] ")
+    fit = [str(python), "-m", "mercer", "fit", "sample:airfoil"]
+    stamp = python.parent / "compiled.txt"
+    if not stamp.exists():
+        print("[2/3] compiling loops for this processor, once (about 20 s)", flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([*fit, "--quiet", "--out", f"{folder}/airfoil.mercer"], cwd=ROOT).returncode
+        if done:
+            return done
+        stamp.write_text("", encoding="utf-8")
+    command = [*fit, "--report", "airfoil.html", *arguments]
+    print(f"[3/3] mercer {' '.join(command[3:])}", flush=True)
+    done = subprocess.run(command, cwd=ROOT).returncode
+    if not done:
+        print(f"With a file of your own: {python.with_name('mercer').relative_to(ROOT)} fit houses.csv --target price")
+    return done
+
+
 def main(arguments: list[str]) -> int:
     # Without bytecode files, each process that the tests start compiles the package, and each worker the tests.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if arguments[:1] == ["demo"]:
-        python = environment(".venv", ["-e", ".[all]"])
-        command = ["-m", "mercer", "tune", "sample:breast_cancer", "--out", "breast_cancer.mercer"]
-        return subprocess.run([str(python), *command, *arguments[1:]], cwd=ROOT).returncode
+        return demo(arguments[1:])
     if arguments[:1] == ["test"]:
         lowest = "--lowest" in arguments
         rest = [a for a in arguments[1:] if a not in ("--lowest", "--newer")]

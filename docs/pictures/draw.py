@@ -1,6 +1,7 @@
 """Draw the pictures of the documents: ``python docs/pictures/draw.py [NAME ...]``, or all."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -11,8 +12,11 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_moons
+from sklearn.metrics import r2_score
+from sklearn.model_selection import train_test_split
 
-from mercer import SVC, SVR, GaussianProcessRegressor, kernels
+from mercer import SVC, SVR, GaussianProcessRegressor, TabularRegressor, kernels
+from mercer.data.sample_rows import load_sample
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parents[1] / "benchmarks" / "results.json"
@@ -45,6 +49,46 @@ def draw_svc() -> None:
     right.set(title="its Gram matrix, rows by class and x", xticks=[], yticks=[])
     figure.colorbar(image, ax=right, shrink=0.85)
     figure.savefig(HERE / "svc.png", dpi=100)
+
+
+def draw_tables() -> None:
+    """Errors of the default for tables beside CatBoost's, and its intervals for rows that were held out."""
+    section = json.loads(RESULTS.read_text(encoding="utf-8"))["tables"]
+    ratios = {}
+    for row in section["rows"]:
+        errors = re.match(r"(?:RMSE|log loss): Mercer ([^,]+), CatBoost ([^,;]+)", row["note"])
+        if errors:
+            ratios[row["case"].split(" (")[0]] = float(errors[1]) / float(errors[2])
+    names = sorted(ratios, key=ratios.get, reverse=True)
+    values = np.array([ratios[name] for name in names])
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 5.2), width_ratios=(1.1, 1), layout="constrained")
+    left.axvline(1.0, color="black", linewidth=1)
+    left.hlines(np.arange(len(names)), 1.0, values, color=GREY, linewidth=1)
+    left.scatter(values, np.arange(len(names)), s=28, color=np.where(values < 1, TEAL, SEPIA), zorder=2)
+    left.set(yticks=np.arange(len(names)), xlabel="test error / that of CatBoost, both with nothing chosen")
+    left.set_yticklabels(names, fontsize=7)
+    mean = np.exp(np.log(values).mean())
+    left.set_title(
+        f"{len(names)} tables: better on {(values < 1).sum()}, {1 - mean:.0%} less error on average", fontsize=10
+    )
+
+    table = load_sample("airfoil")
+    X, y = table.columns.to_numpy(), table.targets["sound_db"]
+    train, test = train_test_split(np.arange(len(y)), test_size=0.2, random_state=0)
+    model = TabularRegressor().fit(X[train], y[train])
+    found = model.interval(X[test], 0.9)
+    middle = model.predict(X[test])
+    inside = (found.lower <= y[test]) & (y[test] <= found.upper)
+    right.plot([103, 141], [103, 141], color=GREY, linewidth=1, linestyle="dashed")
+    right.errorbar(
+        middle, y[test], xerr=[middle - found.lower, found.upper - middle], fmt="none", ecolor=TEAL, alpha=0.35
+    )
+    right.scatter(middle, y[test], s=10, color=np.where(inside, TEAL, SEPIA), zorder=2)
+    right.set(xlabel="predicted noise of wings [dB], with 90 % intervals", ylabel="measured [dB]")
+    share = f"{inside.sum()} of {len(test)}"
+    right.set_title(f"held-out rows: R² {r2_score(y[test], middle):.3f}, {share} in their intervals", fontsize=10)
+    figure.savefig(HERE / "tables.png", dpi=110)
 
 
 def draw_regression() -> None:
@@ -134,7 +178,13 @@ def draw_data_flow() -> None:
     figure.savefig(HERE / "data_flow.png", dpi=110)
 
 
-DRAWINGS = {"svc": draw_svc, "regression": draw_regression, "svm_growth": draw_svm_growth, "data_flow": draw_data_flow}
+DRAWINGS = {
+    "svc": draw_svc,
+    "tables": draw_tables,
+    "regression": draw_regression,
+    "svm_growth": draw_svm_growth,
+    "data_flow": draw_data_flow,
+}
 
 if __name__ == "__main__":
     for picture in sys.argv[1:] or DRAWINGS:

@@ -13,6 +13,8 @@ import pytest
 from mercer._errors import MemoryBudgetError
 from mercer.cli import compare, fit, main
 from mercer.cli.options import FitOptions
+from mercer.data.column_encoder import ColumnEncoder
+from mercer.data.sample_rows import load_sample
 
 
 @pytest.fixture(autouse=True)
@@ -87,8 +89,9 @@ def test_a_linear_model_that_does_better_is_said_with_what_to_try(capsys, target
     data = ["my table.csv", "--target", target, "--drop", other, "--kernel", "RBF(0.5)", "--out", "m.mercer"]
     report = run_json(capsys, "fit", *data)
     advice = report["advice"]
-    (mine, its), (linear, best), _ = report["scores"].items()
+    (mine, its), (trees, _), (linear, best), _ = report["scores"].items()
     metric = next(iter(its))
+    assert trees == "gradient boosting"
     assert best[metric] > its[metric]
     assert f"The {linear} scores higher than {mine}" in advice["text"]
     assert f"{best[metric]:.4f} against {its[metric]:.4f}" in advice["text"]
@@ -155,7 +158,8 @@ def _told(frame, metric, capsys, monkeypatch):
         report = run_json(capsys, "fit", "some.csv", "-t", "y", "--rows", "60", "-o", "some.mercer")
     command = report["advice"]["command"]
     found = next(iter(run_json(capsys, *shlex.split(command)[1:])["scores"].values()))[metric] if command else None
-    return command, found, list(report["scores"].values())[1][metric]
+    linear = next(its for name, its in report["scores"].items() if name.startswith(("linear", "logistic")))
+    return command, found, linear[metric]
 
 
 def test_the_advice_keeps_the_columns_that_the_linear_model_has_seen(capsys, monkeypatch):
@@ -188,13 +192,14 @@ def test_what_no_command_fits_is_not_advised(capsys, monkeypatch):
 
     y = job.target.values[job.test]
     mine = y + 0.5 * np.random.default_rng(0).normal(size=len(y))
+    predicted = {"mine": mine, "linear (ridge) regression": y, "mean of the target": np.zeros(len(y))}
     # Of one row the error is less, which may be by chance.
     barely = np.where(np.arange(len(y)), mine, y)
     for trial in (refused, lambda _: y + 9.0, lambda _: mine, lambda _: barely):
-        hint = compare.advice(scores, mine, options, job, trial)
+        hint = compare.advice(scores, predicted, options, job, trial)
         assert hint["command"] == "" and "scores higher than mine" in hint["text"] and "Try" not in hint["text"]
-    assert compare.advice(scores, mine, replace(options, settings=["kinds={}"]), job, fit._trial)["command"] == ""
-    assert compare.advice(scores, mine, options, job, fit._trial)["command"].startswith(
+    assert compare.advice(scores, predicted, replace(options, settings=["kinds={}"]), job, fit._trial)["command"] == ""
+    assert compare.advice(scores, predicted, options, job, fit._trial)["command"].startswith(
         "mercer fit some.csv --target y"
     )
 
@@ -235,3 +240,46 @@ def test_two_classes_without_probabilities_have_the_area_under_the_curve_of_thei
     )
     own = next(iter(report["scores"].values()))
     assert own["auc"] > 0.95 and "log_loss" not in own
+
+
+def test_where_trees_do_better_the_default_is_tried(capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.uniform(-3, 3, size=(400, 3)), columns=["a", "b", "c"])
+    frame.assign(y=np.sign(np.sin(2 * frame["a"])) + (frame["b"] > 0)).to_csv("steps.csv", index=False)
+    report = run_json(capsys, "fit", "steps.csv", "-t", "y", "--model", "ridge", "--set", "alpha=1")
+    assert list(report["scores"])[1] == "gradient boosting"
+    advice = report["advice"]
+    assert advice["text"].startswith("Gradient boosting scores higher than KernelRidge")
+    assert advice["command"] == "mercer fit steps.csv --target y" and "Try (R² " in advice["text"]
+    default = run_json(capsys, *shlex.split(advice["command"])[1:])
+    assert default["model"] == "TabularRegressor"
+
+
+def test_trees_see_the_columns_as_they_are_and_are_left_out_where_they_take_long(capsys):
+    rng = np.random.default_rng(0)
+    town, size = rng.choice(["u", "v", "w"], 300), np.where(rng.random(300) < 0.1, np.nan, rng.normal(size=300))
+    frame = pd.DataFrame({"note": [f"n {i}" for i in range(300)], "town": town, "size": size})
+    frame["y"] = (town == "v") * 5.0 + np.isnan(size) * 3.0
+    encoder = ColumnEncoder().fit(frame.drop(columns="y"))
+    plain, codes = encoder.plain(frame.drop(columns="y"))
+    assert codes.tolist() == [True, False] and len(np.unique(plain[:, 0])) == 3
+    np.testing.assert_array_equal(plain[:, 1], size)
+    frame.to_csv("towns.csv", index=False)
+    assert run_json(capsys, "fit", "towns.csv", "-t", "y")["scores"]["gradient boosting"]["r2"] > 0.95
+    assert "gradient boosting" not in run_json(capsys, "fit", "sample:digits", "--rows", "200")["scores"]
+
+
+def test_rows_that_were_held_out_are_shown(capsys):
+    report = run_json(capsys, "fit", "sample:cars")
+    shown = report["examples"]
+    assert len(shown["row"]) == 3 and shown["of"] == 80 and 60 <= shown["inside"] <= 80
+    table = load_sample("cars")
+    for name, truth, low, high in zip(*(shown[key] for key in ("row", "truth", "lower", "upper")), strict=True):
+        assert truth in table.targets["mpg"][table.columns["name"] == name] and low < high
+    classes = run_json(capsys, "fit", "sample:iris")["examples"]
+    assert classes["truth"] == ["setosa", "versicolor", "virginica"] and min(classes["probability"]) > 0.5
+    assert run_json(capsys, "fit", "sample:iris", "--model", "svc")["examples"] is None
+    assert main(["fit", "sample:cars"]) == 0
+    out = capsys.readouterr().out
+    assert f"{shown['inside']} of 80 held-out rows lie in their intervals." in out and shown["row"][1] in out
+    assert len(out.splitlines()) <= 40

@@ -41,7 +41,20 @@ def test_command(options: FitOptions, line: str) -> None:
 
 
 # What changes neither the model nor what is written of it: names of files, threads, and how the command prints.
-ASIDE = {"out", "memory", "n_jobs", "quiet", "json", "log", "checkpoint", "dry_run", "report", "time_option", "kernels"}
+ASIDE = {
+    "out",
+    "memory",
+    "n_jobs",
+    "quiet",
+    "json",
+    "log",
+    "checkpoint",
+    "dry_run",
+    "report",
+    "time_option",
+    "kernels",
+    "details",
+}
 
 
 def test_every_option_that_changes_the_model_is_printed() -> None:

@@ -63,8 +63,11 @@ def run_json(capsys, *arguments):
 
 
 def test_fit_prints_the_outcome_and_writes_the_model(capsys, tmp_path):
-    code, out, err = run(capsys, "fit", "sample:iris", "--model", "svc")
+    code, short, err = run(capsys, "fit", "sample:iris", "--model", "svc")
     assert (code, err) == (0, "Reading sample:iris ...\n")
+    assert "The fit is certified" in short and "More: --details." in short and "KKT" not in short
+    assert len(short.splitlines()) < 25
+    code, out, err = run(capsys, "fit", "sample:iris", "--model", "svc", "--details")
     for words in (
         "150 rows, 4 numbers",
         "species: classification",
@@ -112,12 +115,12 @@ def test_which_rows_the_model_was_fitted_on_is_said(capsys):
     for options, words in (
         ([], "fitted on all 150 rows after the score"),
         (["--no-refit"], "fitted on the 120 rows of the training part"),
-        (["--test-size", "0"], "fitted on all 150 rows."),
+        (["--test-size", "0"], "fitted on all 150 rows, in"),
     ):
         _, out, _ = run(capsys, "fit", "sample:iris", "--set", "C=1", *options)
         assert words in " ".join(out.split())
         _, out, _ = run(capsys, "inspect", "iris.mercer")
-        assert words.rstrip(".") in " ".join(out.split()) and "150 rows" in out
+        assert words.removesuffix(", in") in " ".join(out.split()) and "150 rows" in out
 
 
 def test_regression_with_every_kind_of_column(capsys, houses):

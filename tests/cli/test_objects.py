@@ -226,8 +226,10 @@ def test_what_a_linear_model_sees():
     graphs = [Graphs.of([(one, list("CCO")), (other, list("CN")), {"n": 0}]), Graphs.of([(other, list("NX"))])]
     series = [Series.of([[[0.0, 1.0], [2.0, 5.0]]] * 3), Series.of([[[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]])]
     numbers = [np.array([7.0, 8.0, 9.0]), np.array([1.0])]
-    X, Z, what = features(*(MixedRows(columns) for columns in zip(graphs, numbers, series, strict=True)))
-    assert what == " on counts of node labels and series stretched to 2 times"
+    found = features(*(MixedRows(columns) for columns in zip(graphs, numbers, series, strict=True)))
+    X, Z = found.X, found.Z
+    assert [side.tolist() for side in found.columns] == [[[7.0], [8.0], [9.0]], [[1.0]]]
+    assert found.what == " on counts of node labels and series stretched to 2 times"
     # The labels are in the order of their hashes.
     counts = X.toarray()[:, :3]
     assert sorted(counts[0]) == [0, 1, 2] and sorted(counts[1]) == [0, 1, 1] and not counts[2].any()
@@ -235,5 +237,5 @@ def test_what_a_linear_model_sees():
     assert X.toarray()[:, 3].tolist() == [7.0, 8.0, 9.0] and X.toarray()[0, 4:].tolist() == [0.0, 1.0, 2.0, 5.0]
     assert Z.toarray()[0, 3:].tolist() == [1.0, 1.0, 1.0, 3.0, 3.0]
     empty = MixedRows([Graphs.of([{"n": 0}] * 2)])
-    assert features(empty, empty)[0].shape == (2, 0)
-    assert features(MixedRows([Graphs.of([(one,)])]), empty)[2] == " on counts of degrees"
+    assert features(empty, empty).X.shape == (2, 0)
+    assert features(MixedRows([Graphs.of([(one,)])]), empty).what == " on counts of degrees"

@@ -63,7 +63,7 @@ def test_a_fit_is_reported_with_its_held_out_rows(houses, capsys, monkeypatch):
     assert hashlib.sha256((houses / "houses.csv").read_bytes()).hexdigest() in page
     monkeypatch.setattr(report_page, "compose", lambda _: _Saved())
     out = _run(capsys, "fit", "houses.csv", "-t", "price", "--model", "ridge", "--report", "r.html")[1]
-    assert "Wrote r.html, the report on this fit." in out
+    assert "Wrote r.html, the report on this fit: open it in a browser." in out
 
 
 @pytest.mark.parametrize("step", ["held_out", "compose"])

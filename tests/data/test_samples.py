@@ -17,7 +17,9 @@ def test_sample_is_what_the_listing_says(sample):
     table = read_table(f"sample:{sample.name}")
     columns, values, name = table.split(None)
     assert columns.shape == (sample.rows, sample.columns)
-    assert np.isfinite(columns.drop(columns=list(table.roles)).to_numpy()).all()
+    numbers = columns.drop(columns=list(table.roles)).select_dtypes("number")
+    gaps = {"horsepower": 6} if sample.name == "cars" else {}
+    assert numbers.isna().sum()[lambda its: its > 0].to_dict() == gaps and not np.isinf(numbers.to_numpy()).any()
     assert all(columns[name].map(len).min() > 0 for name in table.roles)
     assert read_target(values, name).task == sample.task
 

@@ -19,6 +19,6 @@ def test_report(model: Any, y: np.ndarray) -> None:
     assert {"data", "certificate", "kernel", "distance", "reproduce"} <= {section.name for section in new.sections}
     assert len(new.verdict) == 3 and all(sentence.endswith(".") for sentence in new.verdict)
     if "scores" in new:
-        assert len(new["scores"].table("Scores").rows) == 3
+        assert len(new["scores"].table("Scores").rows) == 4
         assert "of its own fit" in mercer.report(fitted, X[:30], y[:30])["data"].fact("judged rows")
     assert "not known" in mercer.report(fitted).verdict[0]

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -26,14 +27,14 @@ SVC = mercer.SVC(C=10.0).fit(X[:100], LABELS[:100])
 def test_scores_are_those_of_the_models() -> None:
     report = mercer.report(SVC, X[100:], LABELS[100:], X_train=X[:100], y_train=LABELS[:100])
     table = report["scores"].table("Scores")
-    assert table.column("model") == ["SVC", "logistic regression", "most frequent class"]
+    assert table.column("model") == ["SVC", "gradient boosting", "logistic regression", "most frequent class"]
     linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(X[:100], LABELS[:100])
     expected = [np.mean(model.predict(X[100:]) == LABELS[100:]) for model in (SVC, linear)]
-    np.testing.assert_allclose(table.column("accuracy")[:2], expected)
+    np.testing.assert_allclose(np.array(table.column("accuracy"))[[0, 2]], expected)
     wrong = SVC.predict(X[100:]) != LABELS[100:]
     difference = (linear.predict(X[100:]) != LABELS[100:]).astype(float) - wrong
     by = difference.mean() / (difference.std(ddof=1) / np.sqrt(60))
-    assert table.column("ahead by (standard errors)")[1] == pytest.approx(by)
+    assert table.column("ahead by (standard errors)")[2] == pytest.approx(by)
     assert report.verdict[0].startswith(f"SVC predicts the class of {expected[0]:.1%} of 60 rows held out from the fit")
 
 
@@ -82,15 +83,15 @@ def test_a_simpler_model_is_not_preferred_where_it_is_a_little_worse() -> None:
     y = X[:, 0] + 0.2 * X[:, 0] ** 2 + np.random.default_rng(1).normal(size=160)
     model = mercer.KernelRidge(kernel="poly", degree=2, alpha=1.0).fit(X[:100], y[:100])
     report = mercer.report(model, X[100:], y[100:], X_train=X[:100], y_train=y[:100])
-    assert "not distinguishable from the simple linear" in report.verdict[0]
-    r2 = report["scores"].table("Scores").column("R²")
-    assert r2[0] > r2[1] and report.verdict[2].startswith("Whether it is better than the simpler model")
+    table = report["scores"].table("Scores")
+    r2 = dict(zip(table.column("model"), table.column("R²")))
+    assert r2["KernelRidge"] > r2["linear (ridge) regression"]
+    assert report.verdict[2].startswith("More rows would tell whether it is better than the linear")
 
 
 def test_a_linear_model_that_is_no_better_than_the_mean_is_not_preferred() -> None:
     y = np.random.default_rng(1).normal(size=160)
     report = mercer.report(mercer.KernelRidge(alpha=1e-3).fit(X[:100], y[:100]), X[100:], y[100:])
-    assert "the mean of the target (" in report.verdict[0]
     assert report.verdict[2].startswith("The mean of the target does as well, so the data may not tell the target")
     # A constant column: the linear model is the mean, up to rounding.
     same = np.full((160, 1), 0.1)
@@ -116,8 +117,8 @@ def test_targets_whose_squares_vanish_have_the_figures_of_others() -> None:
         for size in (1.0, 2.0**-530)
     )
     usual, tiny = (report["scores"].table("Scores") for report in (one, other))
-    assert usual.column("R²") == tiny.column("R²") and usual.column("R²")[0] > 0.5
-    assert [2.0**-530 * value for value in usual.column("RMSE")] == tiny.column("RMSE")
+    assert usual.column("R²") == pytest.approx(tiny.column("R²"), rel=1e-6) and usual.column("R²")[0] > 0.5
+    np.testing.assert_allclose(np.array(tiny.column("RMSE")) * 2.0**530, usual.column("RMSE"), rtol=1e-6)
     heads = "ahead by (standard errors)"
     np.testing.assert_allclose(tiny.column(heads)[1:], usual.column(heads)[1:])
     spread = other["data"].table("Target and predictions").column("standard deviation")
@@ -138,7 +139,8 @@ def test_the_unit_of_a_target_has_four_digits_on_the_page() -> None:
 def test_simple_models_are_named() -> None:
     y = np.random.default_rng(1).normal(size=160)
     report = mercer.report(mercer.KernelRidge(alpha=1e-3).fit(X[:100], y[:100]), X[100:], y[100:])
-    assert report["scores"].table("Scores").column("model")[1:] == ["linear (ridge) regression", "mean of the target"]
+    names = report["scores"].table("Scores").column("model")
+    assert names[1:] == ["gradient boosting", "linear (ridge) regression", "mean of the target"]
 
 
 def test_predictions_that_are_not_finite() -> None:
@@ -278,3 +280,31 @@ def test_many_rows_take_seconds_and_a_page_of_less_than_a_megabyte() -> None:
     # On two cores; of processor time, of which other work takes none.
     assert time.process_time() - start < 20.0 and len(page.encode()) < 1_000_000
     assert 0.0 < report["distance"].fact("share of far rows") < 0.1
+
+
+def test_effects_are_means_of_predictions_along_a_column() -> None:
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(kind=np.where(X[:, 0] > 0, "u", "v"))
+    y = np.sin(2.0 * X[:, 0]) + 0.1 * X[:, 1]
+    model = mercer.TabularRegressor().fit(frame[:100], y[:100])
+    report = mercer.report(model, frame[100:], y[100:])
+    assert [figure.title for figure in report["function"].figures] == ["Effect of a", "Effect of b"]
+    rows = frame[100:].iloc[np.unique(np.linspace(0, 59, 50).astype(int))]
+    table = report["function"].table("Effect of a")
+    for value, mean in zip(table.column("a")[::7], table.column("mean prediction")[::7]):
+        assert mean == pytest.approx(np.mean(model.predict(rows.assign(a=value))))
+    names = [section.name for section in report.sections]
+    assert names[:4] == ["scores", "errors", "function", "relevance"]
+    assert [section.name for section in report.sections if section.is_folded] == names[-3:]
+    assert report.to_html().count("<summary><h2") == 3
+    classes = mercer.TabularClassifier().fit(frame[:100], y[:100] > 0)
+    assert "mean probability of True" in mercer.report(classes, frame[100:], y[100:] > 0)["function"].text[0]
+
+
+def test_trees_that_do_better_are_told() -> None:
+    y = np.sign(np.sin(5.0 * X[:, 0]))
+    model = mercer.KernelRidge(kernel="rbf", alpha=1e3).fit(X[:100], y[:100])
+    report = mercer.report(model, X[100:], y[100:], X_train=X[:100], y_train=y[:100])
+    assert "worse" in report.verdict[0] and "gradient boosting (" in report.verdict[0]
+    trees = report["scores"].table("Scores").column("R²")[1]
+    own = HistGradientBoostingRegressor(early_stopping=False).fit(StandardScaler().fit_transform(X[:100]), y[:100])
+    assert trees == pytest.approx(own.score(StandardScaler().fit(X[:100]).transform(X[100:]), y[100:]), abs=1e-3)

@@ -202,6 +202,10 @@ DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say how much memory and time the fit would take, and fit nothing.")
 ]
 
+Details = Annotated[
+    bool, typer.Option("--details", help="Print the whole certificate, the encoding, and the memory that was used.")
+]
+
 
 def fit_options(
     data: Data,
@@ -229,6 +233,7 @@ def fit_options(
     checkpoint: Checkpoint = None,
     dry_run: DryRun = False,
     report: Report = None,
+    details: Details = False,
     memory: Memory = None,
     n_jobs: Jobs = None,
     quiet: Quiet = False,
@@ -260,6 +265,7 @@ def fit_options(
         checkpoint=checkpoint,
         dry_run=dry_run,
         report=report,
+        details=details,
         memory=memory,
         n_jobs=n_jobs,
         quiet=quiet,

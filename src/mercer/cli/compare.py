@@ -17,7 +17,7 @@ from mercer.cli.job import Job
 from mercer.cli.learners import usage
 from mercer.cli.options import FitOptions
 from mercer.data.date_columns import expand_dates, find_dates
-from mercer.reports.score_words import score_name, score_text
+from mercer.reports.score_words import TREES, score_name, score_text, with_article
 from mercer.reports.scores import CLEAR, Scores, lead
 from mercer.reports.scores import scores as scores_of
 
@@ -59,12 +59,12 @@ _PLAIN = (
 
 def advice(
     scores: Mapping[str, Scores],
-    predicted: np.ndarray,
+    predicted: Mapping[str, np.ndarray],
     options: FitOptions,
     job: Job,
     trial: Callable[[FitOptions], np.ndarray],
 ) -> dict[str, str] | None:
-    """Return advice if a simpler model scores higher on the held-out rows: ``text``, and the ``command`` to try.
+    """Return advice if another model scores higher on the held-out rows: ``text``, and the ``command`` to try.
 
     None if there is no score, or if the fitted model, the first among the scores, is at least as good as the others and
     better than the last one, the constant model. The command fits the linear model, or the kernel that comes nearest to
@@ -74,8 +74,8 @@ def advice(
     ----------
     scores : dict of str to scores
         On the held-out rows.
-    predicted : ndarray of shape (m,)
-        What the fitted model predicts for these rows.
+    predicted : dict of str to ndarray of shape (m,)
+        What each of these models predicts for these rows.
     options : FitOptions
     job : Job
     trial : callable
@@ -89,12 +89,21 @@ def advice(
         metric = "balanced_accuracy"
     (mine, its), *others = ((name, row[metric]) for name, row in scores.items())
     (constant, least), own = others[-1], round(its, _DECIMALS)
-    # The constant comes first, and is taken where the linear model is as good.
+    y = job.target.values[job.test]
+    losses = {name: _losses(metric, y, its) for name, its in predicted.items()}
+    if TREES in losses and lead(losses[TREES], losses[mine]) <= CLEAR:
+        # They are no simpler model.
+        others = [pair for pair in others if pair[0] != TREES]
+    # The constant comes first, and is taken where another model is as good.
     rival, best = max(reversed(others), key=lambda pair: round(pair[1], _DECIMALS))
     if round(best, _DECIMALS) > own:
         difference = f"{score_text(metric, best)} against {score_text(metric, its)}"
         difference += _in_rows(metric, best - its, len(job.test))
-        verdict = f"The {rival} scores higher than {mine} on the held-out rows ({score_name(metric)} {difference})."
+        name = with_article(rival)
+        verdict = f"{name[0].upper()}{name[1:]} scores higher than {mine} on the held-out rows ({score_name(metric)} "
+        verdict += f"{difference})."
+        if rival != constant and lead(losses[rival], losses[mine]) <= CLEAR:
+            return {"text": f"{verdict} More rows would tell which is better.", "command": ""}
     elif round(least, _DECIMALS) == own:
         rival, score = constant, f"{score_name(metric)} {score_text(metric, least)}"
         verdict = f"The {rival} scores as high as {mine} on the held-out rows ({score})."
@@ -112,21 +121,21 @@ def advice(
     except MercerError:
         # Such a fit may need more memory, or the table may hold what the encoding of other learners cannot read.
         return {"text": verdict, "command": ""}
-    task, y = job.target.task, job.target.values[job.test]
-    if lead(_losses(task, y, other), _losses(task, y, predicted)) <= CLEAR:
+    if lead(_losses(metric, y, other), losses[mine]) <= CLEAR:
         return {"text": verdict, "command": ""}
-    found = scores_of(task, y, other)[metric]
+    found = scores_of(job.target.task, y, other)[metric]
     return {
         "text": f"{verdict} Try ({score_name(metric)} {score_text(metric, found)}):",
         "command": command_line(variant),
     }
 
 
-def _losses(task: str, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+def _losses(metric: str, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     """Whether each row is predicted wrongly, or its squared error in units of the largest, whose square is a number."""
-    if task == "classification":
-        return np.asarray(y != predicted, dtype=np.float64)
-    return np.square((y - predicted) / (np.abs(y - y.mean()).max() or 1.0))
+    if metric == "r2":
+        return np.square((y - predicted) / (np.abs(y - y.mean()).max() or 1.0))
+    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    return (y != predicted) / (counts[codes] if metric == "balanced_accuracy" else 1.0)
 
 
 def advice_beside_constant(scores: Mapping[str, Scores], options: FitOptions) -> dict[str, str] | None:
@@ -199,8 +208,12 @@ def _in_rows(metric: str, difference: float, held_out: int) -> str:
 
 
 def _simpler(rival: str, options: FitOptions, job: Job) -> FitOptions | None:
-    """The options of a fit of the linear model of that name; None if there is no such fit."""
+    """The options of a fit of the linear model of that name, or beside trees of the default; None if there is none."""
     task, raw = job.target.task, usage(job.model, job.target.task).raw
+    if rival == TREES:
+        default = FitOptions(options.data, target=options.target, task=options.task, drop=options.drop)
+        same = {name: getattr(options, name) for name in ("test_size", "rows", "seed", "memory", "n_jobs", "encoding")}
+        return None if raw or options.roles else replace(default, **same, sheet=options.sheet)
     model, penalty = ("logistic", "C") if task == "classification" else ("ridge", "alpha")
     names = _names(options)
     if "kinds" in names:

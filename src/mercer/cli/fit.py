@@ -49,6 +49,8 @@ from mercer.reports.scores import baseline_scores, by_class, scores_of
 _FEWEST = 10
 # Parts of the rows that are left out for --calibrate.
 _FOLDS = 5
+# At most so many held-out rows are counted that lie in their intervals of this coverage.
+_JUDGED, _COVERAGE = 500, 0.9
 # Rows on which an estimate looks at the kernel.
 _TIMED = 2000
 
@@ -70,7 +72,7 @@ def fit(options: FitOptions) -> None:
         model = table_model(job, options, parameters)
         report = plan(job, options)
         report["reading"] = job.reading.plain()
-        printer.planned(report)
+        printer.planned(report, options.details)
         for words in job.reading.words():
             printer.say(words, "dim")
         if options.dry_run:
@@ -90,7 +92,8 @@ def fit(options: FitOptions) -> None:
             rows = job.sample(job.train, size.most, options.seed)
             seconds = _train(model, job, rows, options)
             predicted = _predicted(model, job)
-            results, recalls = _scores(model, job, predicted)
+            results, recalls, predictions = _scores(model, job, predicted)
+            shown = _examples(model, job, predicted)
             scored = None if page is None else _copied(model)
             if options.refit and len(job.test):
                 rows = job.sample(np.arange(len(job.target.values)), size.most, options.seed)
@@ -104,7 +107,8 @@ def fit(options: FitOptions) -> None:
         report.update(
             scores=results,
             recalls=recalls,
-            advice=advice(results, predicted, options, job, _trial),
+            examples=shown,
+            advice=advice(results, predictions, options, job, _trial),
             tune=tuning(options, job),
             peak_bytes=account.peak,
         )
@@ -113,7 +117,7 @@ def fit(options: FitOptions) -> None:
         model.report_ = report
         _write(model, out, options, None if page is None else lambda: page.of_fit(model, scored, job, rows, options))
     pages = {} if page is None else {"report": str(options.report)}
-    printer.fitted({**report, "file": str(out), "file_bytes": out.stat().st_size, **pages})
+    printer.fitted({**report, "file": str(out), "file_bytes": out.stat().st_size, **pages}, options.details)
 
 
 def _write(model: TableModel, out: Path, options: FitOptions, page: Callable[[], str] | None) -> None:
@@ -335,20 +339,47 @@ def _predicted(model: TableModel, job: Job) -> np.ndarray:
 
 def _scores(
     model: TableModel, job: Job, predicted: np.ndarray
-) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
-    """Scores of the model, the linear one and the constant on the held-out rows, and the recall of each class."""
+) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]], dict[str, np.ndarray]]:
+    """On the held-out rows: scores of the model and of others, the recall of each class, and what each predicts."""
     if not len(job.test):
-        return {}, {}
+        return {}, {}, {}
     task, y = job.target.task, job.target.values
     test_rows = job.rows(job.test)
     mine = scores_of(task, y[job.test], model, test_rows, predicted)
     rows = model.encoder_.transform(job.rows(job.train)), model.encoder_.transform(test_rows)
-    if isinstance(model.encoder_, RawTable):
-        X, X_test, what = features_of_columns(model.estimator_.encoder_, *rows)
-    else:
-        X, X_test, what = features(*rows)
+    is_raw = isinstance(model.encoder_, RawTable)
+    simple = features_of_columns(model.estimator_.encoder_, *rows) if is_raw else features(*rows)
     classes = by_class(y[job.test], predicted) if task == "classification" else {}
-    others = baseline_scores(task, X, y[job.train], X_test, y[job.test], what)
-    return {type(model.estimator_).__name__: mine, **others}, {
-        label: {"rows": its["rows"], "recall": its["recall"]} for label, its in classes.items()
+    others, predictions = baseline_scores(task, simple, y[job.train], y[job.test])
+    name = type(model.estimator_).__name__
+    recalls = {label: {"rows": its["rows"], "recall": its["recall"]} for label, its in classes.items()}
+    return {name: mine, **others}, recalls, {name: predicted, **predictions}
+
+
+def _examples(model: TableModel, job: Job, predicted: np.ndarray) -> dict[str, Any] | None:
+    """Some held-out rows with truth, prediction and how sure it is; None if the model is never sure of anything.
+
+    A row is called by its first text, if there is any. With intervals, how many rows lie in theirs is counted, too.
+    """
+    is_numeric, rows = job.target.task == "regression", job.test[:_JUDGED]
+    if not len(rows) or not hasattr(model, "interval" if is_numeric else "predict_proba"):
+        return None
+    places = np.unique([0, len(rows) // 2, len(rows) - 1])
+    truth, texts = job.target.values[rows], [name for name, kind in job.schema.kinds.items() if kind == "text"]
+    columns: dict[str, list[Any]] = {
+        "row": [str(job.columns[texts[0]].iloc[row]) if texts else job.locate(row) for row in rows[places]],
+        "truth": truth[places].tolist(),
+        "predicted": predicted[places].tolist(),
     }
+    if not is_numeric:
+        return {**columns, "probability": model.predict_proba(job.rows(rows[places])).max(axis=1).tolist()}
+    try:
+        with warnings.catch_warnings():
+            # Few rows cannot tell the tails; this is said where intervals are asked for.
+            warnings.simplefilter("ignore")
+            ends = model.interval(job.rows(rows), _COVERAGE)
+    except MercerError:
+        return None
+    inside = int(((ends.lower <= truth) & (truth <= ends.upper)).sum())
+    columns |= {"lower": ends.lower[places].tolist(), "upper": ends.upper[places].tolist()}
+    return {**columns, "coverage": _COVERAGE, "inside": inside, "of": len(rows)}

@@ -91,7 +91,7 @@ def fit(options: FitOptions) -> None:
             large = _read(options)
         training = large.training()
         report = _plan(large, training, options)
-        printer.planned(report)
+        printer.planned(report, options.details)
         for words in large.rows.reading.words():
             printer.say(words, "dim")
         parameters = {**_parameters(options), **large.choice.parameters}
@@ -126,7 +126,7 @@ def fit(options: FitOptions) -> None:
         report["process_peak_bytes"] = process_peak()
         model.report_ = report
         persistence.save(model, out)
-    printer.fitted({**report, "file": str(out), "file_bytes": out.stat().st_size})
+    printer.fitted({**report, "file": str(out), "file_bytes": out.stat().st_size}, options.details)
     if _is_open(first):
         printer.say(str(first.landmark_path_))
     certificate, m = model.estimator_.certificate_, _count(model.estimator_)

@@ -53,6 +53,7 @@ class FitOptions:
     checkpoint: Path | None = None
     dry_run: bool = False
     report: Path | None = None
+    details: bool = False
 
     @property
     def held_out(self) -> float:

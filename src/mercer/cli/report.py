@@ -19,6 +19,7 @@ from mercer.cli.options import FitOptions
 from mercer.data.schema import NO_VALUE
 from mercer.estimators.table import TableModel
 from mercer.reports.fingerprint import of_file
+from mercer.reports.solution_words import solution_words
 from mercer.solvers.solution import Certificate
 
 
@@ -74,6 +75,7 @@ def outcome(model: TableModel, chosen: str | None) -> dict[str, Any]:
         "chosen": chosen,
         "classes": [_plain(label) for label in getattr(model, "classes_", [])],
         "certificate": None if certificate is None else certificate.as_dict(),
+        "solution": None if certificate is None else solution_words(certificate),
         "certificate_text": use.without_certificate(estimator) if certificate is None else certificate.explain(),
         "support_vectors": None if support is None else len(support),
     }

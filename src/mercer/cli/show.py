@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mercer.cli.certificate_lines import certificate_lines, distance_lines
-from mercer.data.words import counted, listing, printable, short_expression, short_numbers
+from mercer.data.words import counted, printable, short_expression, short_numbers, significant
 from mercer.engine.memory import describe
 from mercer.engine.progress import Progress as Work
 from mercer.engine.progress import watched
@@ -87,20 +87,46 @@ class Printer:
         if self._machines:
             sys.stdout.write(json.dumps(_finite(value), allow_nan=False) + "\n")
 
-    def fitted(self, report: Mapping[str, Any]) -> None:
-        """Print the outcome of a fit."""
+    def fitted(self, report: Mapping[str, Any], details: bool = False) -> None:
+        """Print the outcome of a fit; with ``details`` all that is known of its solution and cost."""
         self.object(report)
         self._model(report)
         self._scores(report)
+        self._examples(report.get("examples"))
         self._advice(report)
         self._search(report)
-        self._facts("Certificate", certificate_lines(report))
-        self._distance(report)
-        self._facts("Size and cost", _cost(report))
-        self.say(f"\nWrote {report['file']} ({describe(report['file_bytes'])}), {_fitted_on(report)}.", "bold green")
+        if details:
+            self._facts("Certificate", certificate_lines(report))
+            self._distance(report)
+            self._facts("Size and cost", _cost(report))
+        else:
+            self.say(f"{report.get('solution') or report['certificate_text']} More: --details.")
+            self._distance(report)
+        wrote = f"Wrote {report['file']} ({describe(report['file_bytes'])}), {_fitted_on(report)}"
+        self.say(f"{wrote}, in {report['seconds']['all']:.1f} s.", "bold green")
         if "report" in report:
-            self.say(f"Wrote {report['report']}, the report on this fit.", "bold green")
+            self.say(f"Wrote {report['report']}, the report on this fit: open it in a browser.", "bold green")
         self.say(_next(report), "dim")
+
+    def _examples(self, examples: Mapping[str, Any] | None) -> None:
+        """Some held-out rows with their predictions, and how many lie in their intervals."""
+        if examples is None:
+            return
+        columns = [examples["row"]]
+        if "probability" in examples:
+            heads = ["held-out row", "truth", "predicted", "probability"]
+            columns += [map(str, examples["truth"]), map(str, examples["predicted"])]
+            columns.append(f"{share:.2f}" for share in examples["probability"])
+        else:
+            heads = ["held-out row", "truth", "predicted", f"{examples['coverage']:.0%} interval"]
+            columns += [map(significant, examples[name]) for name in ("truth", "predicted")]
+            ends = zip(examples["lower"], examples["upper"], strict=True)
+            columns.append(f"{significant(low)} to {significant(high)}" for low, high in ends)
+        self._table(None, heads, [list(row) for row in zip(*columns, strict=True)])
+        if "inside" in examples:
+            self.say(
+                f"{examples['inside']} of {counted(examples['of'], 'held-out row')} lie in their intervals.", "dim"
+            )
 
     def estimated(self, expected: Any) -> None:
         """Print what a fit would cost, an :class:`mercer.costs.estimate.Estimate`."""
@@ -150,7 +176,7 @@ class Printer:
         """Print a table."""
         self._table(title, heads, rows, numbers_from=None)
 
-    def planned(self, report: Mapping[str, Any]) -> None:
+    def planned(self, report: Mapping[str, Any], details: bool = True) -> None:
         """Print a description of the data before the fit begins."""
         rows = report["rows"]
         facts = [
@@ -158,7 +184,7 @@ class Printer:
             ("target", f"{report['target']}: {report['task']}, because {report['why']}"),
             *[("left out", f"{name} ({why}{_hint(name, why, report)})") for name, why in report["left_out"].items()],
             *[("missing", _gaps(name, n, report)) for name, n in _first(report["missing"])],
-            ("encoding", _encoding(report)),
+            *([("encoding", _encoding(report))] if details else []),
         ]
         self._facts(None, facts)
 
@@ -166,9 +192,10 @@ class Printer:
         # The parameters that decide most are shown: how strong the penalty is, and the kernel.
         parameters = report["parameters"]
         penalties = [f", {name}={parameters[name]}" for name in ("C", "alpha") if name in parameters]
-        facts = [("model", f"{report['model']}{''.join(penalties)}, kernel {_kernel(report)}")]
-        if report["model_why"]:
-            facts.append(("because", f"it is {report['model_why']}"))
+        why = f", {report['model_why']}" if report["model_why"] else ""
+        facts = [("model", f"{report['model']}{''.join(penalties)}{why}")]
+        # With a term for every column it is long, and the relevance of the columns says more.
+        facts += [] if report["relevance"] else [("kernel", short_expression(report["kernel"]))]
         if report["chosen"]:
             facts.append(("chosen", report["chosen"]))
         facts += [("calibrated", "by " + report["calibration"])] if report.get("calibration") else []
@@ -240,17 +267,24 @@ class Printer:
             self._console.print(_text(f"  {advice['command']}"), soft_wrap=True)
 
     def _table(
-        self, title: str, heads: list[str], rows: list[list[str]], best: int | None = None, numbers_from: int | None = 1
+        self,
+        title: str | None,
+        heads: list[str],
+        rows: list[list[str]],
+        best: int | None = None,
+        numbers_from: int | None = 1,
     ) -> None:
         if not self._people:
             return
-        table = Table(title=_text(title, "bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for position, head in enumerate(heads):
             right = numbers_from is not None and position >= numbers_from
             table.add_column(_text(head), justify="right" if right else "left", overflow="fold")
         for position, row in enumerate(rows):
             table.add_row(*map(_text, row), style="bold" if position == best else None)
         self._console.print()
+        if title is not None:
+            self._console.print(_text(title, "bold"))
         self._console.print(table)
 
     def _facts(self, title: str | None, facts: Iterable[tuple[str, str]]) -> None:
@@ -333,16 +367,6 @@ def _first(values: Mapping[str, Any], most: int = 8) -> list[tuple[str, Any]]:
 def _gaps(name: str, count: int, report: Mapping[str, Any]) -> str:
     what = "value" if report["normalize"] == "model" else "category"
     return f"{name}: {counted(count, 'row')}, a {what} of its own"
-
-
-def _kernel(report: Mapping[str, Any]) -> str:
-    """The kernel; in words if it has a term for all columns, of which the columns that are relevant say more."""
-    if not report["relevance"]:
-        return short_expression(report["kernel"])
-    # Those whose share is not printed as 0.00.
-    relevant = [name for name, share in report["relevance"].items() if round(share, 2) > 0]
-    which = f"mostly of {listing(relevant)}" if relevant else "none of which matters"
-    return f"a sum of smooth and rough functions of the columns, {which}"
 
 
 def _fitted_on(report: Mapping[str, Any]) -> str:

@@ -133,6 +133,20 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
             return np.ascontiguousarray(features)
         return MixedRows([*map(np.ascontiguousarray, features.T), *texts])
 
+    def plain(self, X: Any) -> tuple[Matrix, NDArray[np.bool_]]:
+        """Each column but text as one number, (n, q), NaN where missing, and which of them are codes of categories."""
+        columns, codes = [np.empty((len(X), 0))], []
+        for encoder, column in zip(self.columns_, read_columns(X), strict=True):
+            if isinstance(encoder, TextColumn):
+                continue
+            entries, missing = _values(encoder, column)
+            if isinstance(encoder, CategoryColumn):
+                columns.append(encoder.codes(entries, missing)[:, None].astype(np.float64))
+            else:
+                columns.append(np.where(missing, np.nan, entries)[:, None])
+            codes.append(isinstance(encoder, CategoryColumn))
+        return np.concatenate(columns, axis=1), np.array(codes, dtype=bool)
+
     def without_numbers(self, features: np.ndarray | MixedRows) -> tuple[Self, np.ndarray | MixedRows]:
         """This encoder without numbers as they are, and what it makes of rows of which this one made ``features``."""
         end, count = len(self.sources_) - len(self.numbers_), len(self.numbers_)

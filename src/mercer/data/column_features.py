@@ -192,11 +192,14 @@ class CategoryColumn:
     def encode(self, values: NDArray[np.object_], missing: Missing) -> Matrix:
         if not self.values:
             return np.empty((len(values), 0))
-        place = {label: position for position, label in enumerate(self.values)}
         features = np.zeros((len(values), len(self.values) + 1))
-        codes = [place.get(label, len(self.values)) for label in _labels(values, missing)]
-        features[np.arange(len(values)), codes] = 1.0
+        features[np.arange(len(values)), self.codes(values, missing)] = 1.0
         return features
+
+    def codes(self, values: NDArray[np.object_], missing: Missing) -> NDArray[np.intp]:
+        """The places of values (n,) among the frequent ones, (n,); all others have the next one."""
+        place = {label: position for position, label in enumerate(self.values)}
+        return np.array([place.get(label, len(self.values)) for label in _labels(values, missing)], dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)

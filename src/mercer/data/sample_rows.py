@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,22 @@ def _bundled(loader: Callable[..., Any], target: str) -> Callable[[], Any]:
     return make
 
 
+def _table(name: str, target: str) -> Callable[[], Any]:
+    """A table of the UCI Machine Learning Repository, licence CC BY 4.0.
+
+    Airfoil self-noise: T. F. Brooks, D. S. Pope and M. A. Marcolini (1989), doi:10.24432/C5VW2C. Cars: R. Quinlan, Auto
+    MPG (1993), doi:10.24432/C5859H.
+    """
+
+    def make() -> tuple[Any, np.ndarray, list[str], str]:
+        with resources.files("mercer.data").joinpath(f"{name}.csv").open("rb") as file:
+            table = optional("pandas", "loading a sample").read_csv(file)
+        columns = table.drop(columns=target)
+        return columns, table[target].to_numpy(), list(columns.columns), target
+
+    return make
+
+
 def _generated(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str], str]:
     return X, y, [f"x{j}" for j in range(X.shape[1])], "y"
 
@@ -46,6 +63,8 @@ def _sinc() -> tuple[np.ndarray, np.ndarray, list[str], str]:
 
 
 _MAKERS: dict[str, Callable[[], Any]] = {
+    "airfoil": _table("airfoil", "sound_db"),
+    "cars": _table("cars", "mpg"),
     "iris": _bundled(datasets.load_iris, "species"),
     "wine": _bundled(datasets.load_wine, "cultivar"),
     "breast_cancer": _bundled(datasets.load_breast_cancer, "diagnosis"),

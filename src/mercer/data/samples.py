@@ -1,4 +1,4 @@
-"""The list of sample data sets: those bundled with scikit-learn, and some that are generated from a seed.
+"""The list of sample data sets: two bundled here, those of scikit-learn, and some that are generated.
 
 Their rows come from :mod:`mercer.data.sample_rows`, which needs scikit-learn.
 """
@@ -26,6 +26,8 @@ class Sample:
 _SAMPLES = {
     sample.name: sample
     for sample in (
+        Sample("airfoil", "regression", 1503, 5, "noise of wings in a wind tunnel"),
+        Sample("cars", "regression", 398, 8, "miles per gallon of cars of 1970 to 1982"),
         Sample("iris", "classification", 150, 4, "species by size of leaves"),
         Sample("wine", "classification", 178, 13, "cultivars by chemical analysis"),
         Sample("breast_cancer", "classification", 569, 30, "tumours by their cell nuclei"),
@@ -46,7 +48,7 @@ def samples() -> tuple[Sample, ...]:
     """Return every sample data set with its task, size and description, without loading any.
 
     >>> samples()[0].rows
-    150
+    1503
     """
     return tuple(_SAMPLES.values())
 

@@ -1,9 +1,9 @@
-"""The simple models beside which a model is judged: a constant, and a linear one."""
+"""The models beside which a model is judged: a constant, a linear one, and gradient-boosted trees."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,8 @@ from mercer.data.objects import Objects
 from mercer.data.words import counted
 from mercer.estimators.table import TableModel
 from mercer.reports.judged import Judged, losses
-from mercer.reports.plain_features import features, features_of_columns
-from mercer.reports.scores import Scores, rivals, scores
+from mercer.reports.plain_features import Features, features, features_of_columns
+from mercer.reports.scores import Rival, Scores, rivals, scores
 from mercer.reports.subject import Subject
 
 _FOLDS = 5
@@ -43,13 +43,13 @@ class Baseline:
 
 @dataclass(frozen=True, eq=False)
 class Baselines:
-    """A constant and, where rows have numeric features, a linear model, and how they were fitted.
+    """A constant and, where rows have numeric features, trees and a linear model, and how they were fitted.
 
     Parameters
     ----------
     how : str
     models : tuple of Baseline
-        The linear model first; empty if there are too few rows.
+        The constant last; empty if there are too few rows.
     """
 
     how: str
@@ -85,7 +85,7 @@ def baselines(
         better and takes long. None for all.
     """
     fitted, y = (X, judged.truth) if train is None else train
-    numbers, more, what = _plain(subject, fitted, X)
+    rows = _plain(subject, fitted, X)
     if train is None and judged.kind != "fit":
         splits, how = _folds(judged, seed, most_rows), f"fitted to the other folds of {_FOLDS} of these rows"
         if not splits:
@@ -93,53 +93,50 @@ def baselines(
     else:
         splits, how = [(_sample(len(y), seed, most_rows), np.arange(judged.n))], "fitted to the training rows"
     models = []
-    for name, rival in rivals(judged.task, numbers.shape[1], what).items():
+    for name, rival in rivals(judged.task, rows, y).items():
         predicted = np.empty_like(judged.truth, dtype=np.float64 if judged.task == "regression" else judged.truth.dtype)
         for learn, test in splits:
-            predicted[test] = _predicted(rival, numbers[learn], y[learn], more[test])
-        models.append(
-            Baseline(name, scores(judged.task, judged.truth, predicted), losses(judged.task, judged.truth, predicted))
-        )
+            predicted[test] = _predicted(rival, learn, y, test)
+        if judged.task == "classification" or np.isfinite(predicted).all():
+            found = scores(judged.task, judged.truth, predicted)
+            models.append(Baseline(name, found, losses(judged.task, judged.truth, predicted)))
     return Baselines(how, tuple(models))
 
 
-def _predicted(rival: Any, X: Any, y: AnyArray, X_test: Any) -> AnyArray:
-    if y.dtype.kind != "f" and len(np.unique(y)) == 1:
-        return np.full(X_test.shape[0], y[0])
-    with warnings.catch_warnings():
-        # A yardstick remains one where it stops short of its optimum.
-        warnings.simplefilter("ignore")
-        return np.asarray(rival.fit(X, y).predict(X_test))
+def _predicted(rival: Rival, learn: AnyArray, y: AnyArray, test: AnyArray) -> AnyArray:
+    if y.dtype.kind != "f" and len(np.unique(y[learn])) == 1:
+        return np.full(len(test), y[learn[0]])
+    return np.asarray(rival.fitted(learn, y[learn]).predict(rival.Z[test]))
 
 
-def _plain(subject: Subject, X: Any, Z: Any) -> tuple[Any, Any, str]:
-    """Two sets of rows as matrices of numbers, without columns if they have none."""
+def _plain(subject: Subject, X: Any, Z: Any) -> Features:
+    """Two sets of rows as numbers, without columns if they have none."""
     if subject.is_precomputed:
-        return *_without_columns(X, Z), ""
+        return _without_columns(X, Z)
     if subject.is_tabular:
-        return _indexed(*features_of_columns(subject.learner.encoder_, subject.seen(X), subject.seen(Z)))
+        return _indexed(features_of_columns(subject.learner.encoder_, subject.seen(X), subject.seen(Z)))
     one, other = subject.checked(X), subject.checked(Z)
     if isinstance(one, Objects):
         one, other = MixedRows([one]), MixedRows([other])
     if isinstance(one, MixedRows):
-        return _indexed(*features(one, other))
+        return _indexed(features(one, other))
     if not sp.issparse(one) and (np.ndim(one) != 2 or np.asarray(one).dtype.kind not in "fiub"):
-        return *_without_columns(X, Z), ""
-    if isinstance(subject.model, TableModel):
-        return _indexed(one, other, "")
-    scaler = StandardScaler(with_mean=not sp.issparse(one)).fit(one)
-    return _indexed(scaler.transform(one), scaler.transform(other), "")
+        return _without_columns(X, Z)
+    if not isinstance(subject.model, TableModel):
+        scaler = StandardScaler(with_mean=not sp.issparse(one)).fit(one)
+        one, other = scaler.transform(one), scaler.transform(other)
+    return _indexed(Features.of_numbers(one, other))
 
 
-def _without_columns(X: Any, Z: Any) -> tuple[AnyArray, AnyArray]:
+def _without_columns(X: Any, Z: Any) -> Features:
     one, other = (np.zeros((rows.shape[0] if hasattr(rows, "shape") else len(rows), 0)) for rows in (X, Z))
-    return one, other
+    return Features(one, other)
 
 
-def _indexed(one: Any, other: Any, what: str) -> tuple[Any, Any, str]:
-    """The matrices in a form that is indexed by positions."""
-    left, right = (sp.csr_matrix(rows) if sp.issparse(rows) else np.asarray(rows) for rows in (one, other))
-    return left, right, what
+def _indexed(rows: Features) -> Features:
+    """The features for linear models in a form that is indexed by positions."""
+    X, Z = (sp.csr_matrix(side) if sp.issparse(side) else np.asarray(side) for side in (rows.X, rows.Z))
+    return replace(rows, X=X, Z=Z)
 
 
 def _sample(n: int, seed: int, most: int | None) -> AnyArray:

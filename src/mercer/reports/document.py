@@ -132,6 +132,8 @@ class Section:
     facts : tuple of (str, value)
     tables : tuple of Table
     figures : tuple of Figure
+    is_folded : bool
+        Whether it is for a second look: the page shows its title alone until it is opened.
     """
 
     name: str
@@ -140,6 +142,7 @@ class Section:
     facts: tuple[tuple[str, Any], ...] = ()
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
+    is_folded: bool = False
 
     def fact(self, name: str) -> Any:
         """Return the value of a fact.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -142,20 +143,20 @@ def _check_train(subject: Subject, X: Any, y: AnyArray) -> None:
 
 def compose(material: Material) -> Report:
     """Return the report of what was gathered."""
+    # What a reader asks first: how good it is, where it errs, what it has learnt, on which rows not to rely on it.
     parts = [
-        sections.data(material),
         sections.scores(material),
         errors(material),
         function(material),
-        sections.certificate(material),
-        geometry(material),
-        influence(material),
         relevance(material),
+        distance(material),
+        sections.data(material),
         searched(material),
         along_path(material),
-        distance(material),
-        sections.reproduce(material),
+        sections.certificate(material),
     ]
+    folded = [geometry(material), influence(material), sections.reproduce(material)]
+    parts += [replace(part, is_folded=True) for part in folded if part is not None]
     title = f"{material.subject.name}: {material.target}"
     return Report(title, verdict(material), tuple(part for part in parts if part is not None))
 

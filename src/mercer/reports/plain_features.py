@@ -1,7 +1,9 @@
-"""Simple numeric features of rows that are not vectors, for linear models."""
+"""Simple numeric features of rows, for the models beside which a learner is judged."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,25 +27,55 @@ _Things = tuple[NDArray[Any], NDArray[np.int64]]
 _MOST = 20_000
 
 
-def features(rows: Any, more: Any) -> tuple[Any, Any, str]:
-    """Return two sets of rows as matrices for linear models, with a description of the derived features.
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Two sets of rows as numbers.
+
+    Parameters
+    ----------
+    X, Z : ndarray or sparse matrix of shape (n, p), (m, p)
+        For linear models.
+    what : str
+        How they were derived, as it is said after the name of a model.
+    columns : tuple of ndarray of shape (n, q), (m, q), optional
+        For trees: one number for each column, NaN for a gap; without text, trees, graphs and series. None if there are
+        no such columns.
+    codes : ndarray of shape (q,), optional
+        Which of these are codes of categories.
+    """
+
+    X: Any
+    Z: Any
+    what: str = ""
+    columns: tuple[Any, Any] | None = None
+    codes: Any = None
+
+    @classmethod
+    def of_numbers(cls, X: Any, Z: Any) -> Features:
+        """Of matrices; trees do not take sparse ones."""
+        return cls(X, Z, columns=None if sp.issparse(X) else (X, Z))
+
+
+def features(rows: Any, more: Any) -> Features:
+    """Return the features of two sets of rows.
 
     Numbers are unchanged. For text, words are counted, or letters if there are hardly any words; for trees and graphs,
     the labels of the nodes, or their degrees if a graph has no labels. Series are stretched to one length, the median
     length of the first set.
 
     >>> rows = MixedRows([Strings.of(["a cat", "a dog"])], ["text"])
-    >>> X, Z, what = features(rows, rows)
-    >>> X.toarray().tolist(), what
+    >>> found = features(rows, rows)
+    >>> found.X.toarray().tolist(), found.what
     ([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]], ' on counts of words')
-    >>> features(*2 * [MixedRows([Series.of([[1.0, 2.0, 3.0], [4.0, 6.0]])])])[0].toarray().tolist()
+    >>> features(*2 * [MixedRows([Series.of([[1.0, 2.0, 3.0], [4.0, 6.0]])])]).X.toarray().tolist()
     [[1.0, 3.0], [4.0, 6.0]]
     """
     if not isinstance(rows, MixedRows):
-        return rows, more, ""
-    pairs, kinds = [], []
+        return Features.of_numbers(rows, more)
+    pairs, kinds, numbers = [], [], []
     for mine, its in zip(rows.columns, more.columns, strict=True):
         if isinstance(mine, np.ndarray):
+            numbers.append((mine, its))
             pairs.append([sp.csr_matrix(column[:, None]) for column in (mine, its)])
             continue
         result = next((read(mine, its) for kind, read in _READERS.items() if isinstance(mine, kind)), None)
@@ -51,13 +83,15 @@ def features(rows: Any, more: Any) -> tuple[Any, Any, str]:
             pairs.append(result[0])
             kinds.append(result[1])
     if not pairs:
-        return np.zeros((len(rows), 0)), np.zeros((len(more), 0)), ""
+        return Features(np.zeros((len(rows), 0)), np.zeros((len(more), 0)))
     X, Z = (sp.hstack(side, format="csr", dtype=np.float64) for side in zip(*pairs, strict=True))
-    return X, Z, f" on {' and '.join(dict.fromkeys(kinds))}" if kinds else ""
+    one, other = map(np.column_stack, zip(*numbers, strict=True)) if numbers else (None, None)
+    what = f" on {' and '.join(dict.fromkeys(kinds))}" if kinds else ""
+    return Features(X, Z, what, None if one is None else (one, other))
 
 
-def features_of_columns(encoder: ColumnEncoder, frame: Any, more: Any) -> tuple[Any, Any, str]:
-    """Return two tables as matrices for linear models: standardised numbers, and indicators of all else.
+def features_of_columns(encoder: ColumnEncoder, frame: Any, more: Any) -> Features:
+    """Return the features of two tables: standardised numbers, and indicators of all else; for trees, the columns.
 
     Parameters
     ----------
@@ -65,14 +99,20 @@ def features_of_columns(encoder: ColumnEncoder, frame: Any, more: Any) -> tuple[
         Fitted to ``frame`` or to a sample of it.
     frame, more : pandas.DataFrame
     """
-    X, Z, what = features(encoder.transform(frame), encoder.transform(more))
+    (one, codes), (other, _) = encoder.plain(frame), encoder.plain(more)
+    found = replace(
+        features(encoder.transform(frame), encoder.transform(more)),
+        columns=(one, other) if one.shape[1] else None,
+        codes=codes,
+    )
+    X, Z = found.X, found.Z
     scored = [
         place
         for place, column in enumerate(encoder.columns_)
         if isinstance(column, NumberColumn) and len(column.values)
     ]
     if not scored:
-        return X, Z, what
+        return found
     names = [encoder.names_[place] for place in scored]
     numbers, others = (side[names].to_numpy(dtype=np.float64) for side in (frame, more))
     mean, deviation = np.nanmean(numbers, axis=0), np.nanstd(numbers, axis=0)
@@ -81,10 +121,10 @@ def features_of_columns(encoder: ColumnEncoder, frame: Any, more: Any) -> tuple[
     present, first = np.unique(encoder.sources_, return_index=True)
     scores = first[np.searchsorted(present, scored)]
     rest = np.setdiff1d(np.arange(X.shape[1]), scores)
-    stack = sp.hstack if sp.issparse(X) else np.hstack
+    stack = partial(sp.hstack, format="csr") if sp.issparse(X) else np.hstack
     sides = [(numbers, X), (others, Z)]
     X, Z = (stack([np.nan_to_num((side - mean) / deviation), more[:, rest]]) for side, more in sides)
-    return X, Z, what
+    return replace(found, X=X, Z=Z)
 
 
 def _of_texts(mine: Strings, its: Strings) -> _Features | None:

@@ -7,6 +7,8 @@ import math
 from mercer.data.words import significant
 
 _NAMES = {"r2": "R²", "rmse": "RMSE", "mae": "MAE", "auc": "AUC"}
+TREES = "gradient boosting"
+"""The name of the strongest of the models that a fit is compared with; the others are simple."""
 IN_UNITS = ("rmse", "mae")
 """Scores in the unit of the target, which may be of any size."""
 
@@ -32,3 +34,12 @@ def score_text(metric: str, value: float) -> str:
         return significant(value)
     # Adding zero removes the sign of -0.0.
     return f"{round(value, 4) + 0.0:.4f}" if abs(value) < 1000 else f"{value:.6g}"
+
+
+def with_article(model: str) -> str:
+    """Return the name of a model that a fit is compared with, as it stands in a sentence.
+
+    >>> with_article("mean of the target"), with_article("gradient boosting")
+    ('the mean of the target', 'gradient boosting')
+    """
+    return model if model == TREES else f"the {model}"

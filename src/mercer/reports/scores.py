@@ -1,14 +1,16 @@
-"""Scores of predictions, and the two simple models that every fit is compared with."""
+"""Scores of predictions, and the models that every fit is compared with."""
 
 from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import (
     accuracy_score,
@@ -17,12 +19,18 @@ from sklearn.metrics import (
     precision_recall_fscore_support,
     roc_auc_score,
 )
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
 from mercer.data.squares import r_squared, root_mean_square
+from mercer.reports.plain_features import Features
+from mercer.reports.score_words import TREES
 
 Scores = dict[str, float]
 CLEAR = 2.0
 """A difference of fewer standard errors than this is not reported as one."""
+# Columns times classes for which trees take about a second.
+_TREES = 100
 
 
 def scores(task: str, y: np.ndarray, predicted: np.ndarray) -> Scores:
@@ -113,29 +121,65 @@ def scores_of(task: str, y: np.ndarray, model: Any, X: Any, predicted: np.ndarra
 
 
 def baseline_scores(
-    task: str, X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray, what: str = ""
-) -> dict[str, Scores]:
-    """Return the scores of a linear model, if the rows have numeric features, and of a constant prediction."""
-    results = {}
-    for name, rival in rivals(task, X.shape[1], what).items():
-        with warnings.catch_warnings():
-            # The rival is a yardstick; where it stopped short of its optimum its score still is one.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            results[name] = scores_of(task, y_test, rival.fit(X, y), X_test)
-    return results
+    task: str, rows: Features, y: np.ndarray, y_test: np.ndarray
+) -> tuple[dict[str, Scores], dict[str, np.ndarray]]:
+    """Return the scores of the rivals, and what each predicts for the test rows."""
+    results, predictions = {}, {}
+    for name, rival in rivals(task, rows, y).items():
+        model = rival.fitted(np.arange(len(y)), y)
+        predicted = model.predict(rival.Z)
+        if task == "classification" or np.isfinite(predicted).all():
+            results[name], predictions[name] = scores_of(task, y_test, model, rival.Z, predicted), predicted
+    return results, predictions
 
 
-def rivals(task: str, n_features: int, what: str = "") -> dict[str, Any]:
-    """Return a linear model, if there are features, and a constant one, by their names.
+@dataclass(frozen=True, eq=False)
+class Rival:
+    """A simple model, the rows from which it can learn, and those to judge it by."""
 
-    >>> list(rivals("regression", 0))
+    model: Any
+    X: Any
+    Z: Any
+
+    def fitted(self, rows: np.ndarray, y: np.ndarray) -> Any:
+        """The model, fitted to some rows with targets (n,)."""
+        with warnings.catch_warnings(), threadpool_limits(1, "openmp"), np.errstate(all="ignore"):
+            # A yardstick remains one where it stops short of its optimum. Threads of trees cost more than they gain.
+            warnings.simplefilter("ignore")
+            return self.model.fit(self.X[rows], y)
+
+
+def rivals(task: str, rows: Features, y: np.ndarray) -> dict[str, Rival]:
+    """Return the models beside which a learner is judged, by their names.
+
+    Gradient-boosted trees and a linear model, if there are features, and a constant. Trees are left out where they
+    would take more than about a second: their time grows with columns times classes.
+
+    >>> list(rivals("regression", Features(np.zeros((3, 0)), np.zeros((2, 0))), np.arange(3.0)))
     ['mean of the target']
     """
-    linear: dict[str, Any]
-    constant: dict[str, Any]
+    found: dict[str, Rival] = {}
+    trees = rows.columns if y.ndim == 1 else None
+    values = len(np.unique(y)) if task == "classification" else 2
+    if trees is not None and trees[0].shape[1] * (values if values > 2 else 1) <= _TREES and values > 1:
+        found[TREES] = Rival(_trees(task, rows.codes), *trees)
+    if rows.X.shape[1]:
+        name, linear = (
+            ("logistic regression", LogisticRegression(max_iter=1000))
+            if task == "classification"
+            else ("linear (ridge) regression", Ridge())
+        )
+        found[f"{name}{rows.what}"] = Rival(linear, rows.X, rows.Z)
     if task == "classification":
-        linear = {f"logistic regression{what}": LogisticRegression(max_iter=1000)}
-        constant = {"most frequent class": DummyClassifier(strategy="prior")}
-    else:
-        linear, constant = {f"linear (ridge) regression{what}": Ridge()}, {"mean of the target": DummyRegressor()}
-    return {**linear, **constant} if n_features else constant
+        return {**found, "most frequent class": Rival(DummyClassifier(strategy="prior"), rows.X, rows.Z)}
+    return {**found, "mean of the target": Rival(DummyRegressor(), rows.X, rows.Z)}
+
+
+def _trees(task: str, codes: Any) -> Any:
+    """scikit-learn's, as they are by default, but for the rows that are held out from more than 10,000."""
+    boosted: Any = import_module("sklearn.ensemble")
+    way = {"categorical_features": codes, "early_stopping": False, "random_state": 0}
+    if task == "classification":
+        return boosted.HistGradientBoostingClassifier(**way)
+    # In their own units, derivatives of huge or tiny targets have no digits in float32.
+    return TransformedTargetRegressor(boosted.HistGradientBoostingRegressor(**way), transformer=StandardScaler())

@@ -31,6 +31,8 @@ def data(material: Material) -> Section:
         ]
         if record["left_out"]:
             facts.append(("columns left out", ", ".join(record["left_out"])))
+        gaps = [f"{name} ({counted(n, 'row')})" for name, n in record.get("missing", {}).items()]
+        facts += [("gaps", ", ".join(gaps))] if gaps else []
     if material.X is not None:
         facts += _shape(material)
     tables = []
@@ -91,7 +93,7 @@ def scores(material: Material) -> Section | None:
     if simple_models is None or not simple_models.models:
         text += [f"{simple_models.how}." if simple_models is not None else ""]
         return Section("scores", "Scores", tuple(line for line in text if line), tables=(_table(own),))
-    text.append(f"The simple models were {simple_models.how}.")
+    text.append(f"The other models were {simple_models.how}.")
     text.append(
         "The last column says by how many standard errors of the mean difference, row by row, this model is "
         "ahead; beyond 2 a difference is clear."

@@ -12,15 +12,13 @@ from mercer.data.words import counted, significant
 from mercer.reports.baselines import Baseline
 from mercer.reports.judged import Judged
 from mercer.reports.material import WORDS_OF_KIND, Material
-from mercer.reports.score_words import score_name
+from mercer.reports.score_words import TREES, score_name, with_article
 from mercer.reports.scores import CLEAR, lead
-from mercer.solvers.solution import Certificate, Status
+from mercer.reports.solution_words import SMALL_GAP, ended_early, solution_words
+from mercer.solvers.solution import Certificate
 
 # A larger share of far rows is worth a warning; 5 % are to be expected.
 _MANY = 0.2
-# A relative gap up to this needs no attention.
-_SMALL_GAP, _ROUNDING = 0.01, 1e-10
-_EARLY = (Status.iteration_limit, Status.stalled, Status.interrupted)
 
 
 def verdict(material: Material) -> tuple[str, str, str]:
@@ -73,7 +71,7 @@ def _compared(material: Material, judged: Judged) -> str:
     else:
         size = "" if math.isinf(by) else f", by {abs(by):.1f} standard errors,"
         how = f"which is {'better' if by > 0 else 'worse'}{size} than"
-    return f", {how} the {_with_article(best.name)} ({score})"
+    return f", {how} {with_article(best.name)} ({score})"
 
 
 def _entropy(labels: AnyArray) -> float:
@@ -86,10 +84,6 @@ def _best(models: tuple[Baseline, ...]) -> Baseline:
     return min(reversed(models), key=lambda model: float(f"{model.losses.mean():.9g}"))
 
 
-def _with_article(name: str) -> str:
-    return name if name.startswith(("most", "mean")) else f"simple {name}"
-
-
 def _recorded(material: Material) -> str:
     """The score that the model file has, where no rows were given."""
     record = material.record
@@ -97,7 +91,7 @@ def _recorded(material: Material) -> str:
         return f"How well this {material.subject.name} predicts is not known here: no rows with targets were given."
     (name, own), *others = record["scores"].items()
     metric = next(iter(own))
-    rest = ", ".join(f"the {_with_article(other)} {values.get(metric, math.nan):.3g}" for other, values in others)
+    rest = ", ".join(f"{with_article(other)} {values.get(metric, math.nan):.3g}" for other, values in others)
     words = score_name(metric)
     rows = counted(record["rows"]["held_out"], "row")
     return (
@@ -117,37 +111,25 @@ def _solution(material: Material) -> str:
     certificate = certificate_of(material)
     if certificate is None:
         return f"{material.subject.name} has no certificate: it solves no problem whose optimum could be bounded."
-    if not certificate.convex or certificate.status is Status.stationary:
-        return "The kernel is indefinite: the fit is a stationary point, and nothing bounds its distance to the best."
-    if not math.isfinite(certificate.gap):
-        return f"The certificate does not bound what could still be gained; the fit ended as {certificate.status.name}."
-    if certificate.relative_gap <= _ROUNDING and certificate.status in (Status.converged, Status.direct, Status.given):
-        return "The fit is certified: it is optimal up to rounding."
-    share = f"at most {100 * max(certificate.relative_gap, 0.0):.2g} % of the objective could still be gained"
-    if certificate.status in (Status.converged, Status.direct, Status.given):
-        if certificate.relative_gap > _SMALL_GAP:
-            return f"The certificate is wide: {share}."
-        return f"The fit is certified: {share}."
-    words = certificate.status.value.split(". ")[0].rstrip(".")
-    name = certificate.status.name.replace("_", " ")
-    return f"The fit ended early ({name}), and {share}: {words[0].lower()}{words[1:]}."
+    return solution_words(certificate)
 
 
 def _advice(material: Material) -> str:
     judged, certificate = material.judged, certificate_of(material)
     if judged is not None and not judged.is_finite:
         return "Fit the model again, on scaled columns and finite values."
-    if certificate is not None and certificate.status in _EARLY and not certificate.relative_gap <= _SMALL_GAP:
+    if certificate is not None and ended_early(certificate) and not certificate.relative_gap <= SMALL_GAP:
         return "Fit it again with a higher max_iter, a larger tol or scaled columns before relying on it."
     if judged is None:
         return "Give the report rows with targets that were not used for the fit, to learn how good it is today."
     if judged.kind == "fit":
         return "The scores flatter the model, which has seen these rows: judge it on others before relying on it."
-    models = material.baselines.models if material.baselines is not None else ()
+    known = material.baselines.models if material.baselines is not None else ()
+    models = tuple(model for model in known if model.name != TREES)
     by = margin(judged, best := _best(models)) if models else math.inf
     if 0 < by <= CLEAR and best is not models[-1]:
         return (
-            "Whether it is better than the simpler model, more rows would tell; or search for other parameters of this "
+            f"More rows would tell whether it is better than the {best.name}; or search for other parameters of this "
             "one (mercer tune, KernelSearchCV)."
         )
     if by <= CLEAR and best is not models[-1]:
@@ -166,6 +148,8 @@ def _advice(material: Material) -> str:
             f"The {best.name} does {ahead}, so the data may not tell the target: look for other columns, add rows, or "
             "search for other parameters (mercer tune, KernelSearchCV)."
         )
+    if any(margin(judged, model) < -CLEAR for model in known):
+        return "Gradient boosting does better here: search for other parameters (mercer tune, KernelSearchCV)."
     far = 0.0 if material.far is None else material.far.share
     if far > _MANY:
         return f"Be careful with {far:.0%} of these rows, which are far from all training rows: there it extrapolates."
