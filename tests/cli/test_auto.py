@@ -211,3 +211,41 @@ def test_the_kernel_is_a_sentence_with_the_relevant_columns(capsys):
         )
     assert main(["inspect", "few.mercer", "--json"]) == 0
     assert "Matern" in json.loads(capsys.readouterr().out)["kernel"]
+
+
+@pytest.mark.parametrize(
+    ("target", "other", "options", "learner", "method"),
+    [
+        ("price", "dear", ["--std", "--interval", "0.8"], mercer.GaussianProcessRegressor, "predict"),
+        ("dear", "price", ["--proba"], mercer.KernelLogisticRegression, "decision_function"),
+    ],
+)
+def test_all_that_is_asked_for_takes_one_pass_over_the_rows(
+    capsys, trips, monkeypatch, target, other, options, learner, method
+):
+    assert run(capsys, "fit", "trips.csv", "-t", target, "--drop", other, "--no-refit", "-q")[0] == 0
+    model, rows = mercer.load("trips.mercer"), trips.drop(columns=[target, other])
+    calls, original = [], getattr(learner, method)
+
+    def counted(self, X, *more, **options):
+        calls.append(X.shape[0])
+        return original(self, X, *more, **options)
+
+    monkeypatch.setattr(learner, method, counted)
+    code, out, err = run(capsys, "predict", "trips.mercer", "trips.csv", "--drop", other, *options)
+    assert code == 0 and calls == [60], err
+    monkeypatch.undo()
+    lines = [line.split(",") for line in out.splitlines()]
+    columns = dict(zip(lines[0], zip(*lines[1:], strict=True), strict=True))
+    if target == "dear":
+        assert list(columns["dear"]) == model.predict(rows).tolist()
+        np.testing.assert_allclose(np.array(columns["P(yes)"], float), model.predict_proba(rows)[:, 1], atol=1e-9)
+        return
+    interval = model.interval(rows, 0.8)
+    for name, values in {
+        "price": model.predict(rows),
+        "price std": model.predict_std(rows),
+        "price 10%": interval.lower,
+        "price 90%": interval.upper,
+    }.items():
+        np.testing.assert_allclose(np.array(columns[name], float), values, rtol=1e-6)
