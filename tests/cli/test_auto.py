@@ -137,6 +137,17 @@ def test_more_rows_than_the_memory_has_room_for_are_a_sample(capsys):
     words = " ".join(out.split())
     assert code == 0 and "fitted on a random sample of 200, as many as the memory budget allows" in words, err
     assert "fitted on 200 of the 240 rows of the training part" in words
+    code, out, err = run(capsys, "fit", "many.npz", "--memory", "1MiB", "--no-refit", "--dry-run")
+    assert code == 0 and "200 rows" in " ".join(out.split()) and "does not fit" not in out, err
+
+
+def test_the_advice_for_many_rows_can_be_followed(capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=300), "town": rng.choice(["Ulm", "Zug"], 300)})
+    frame.assign(y=frame["x"] + rng.normal(size=300)).to_csv("many.csv", index=False)
+    code, out, err = run(capsys, "fit", "many.csv", "-t", "y", "--memory", "1MiB", "--no-refit")
+    assert code == 0 and "over landmarks with --approximation nystroem" in " ".join(out.split()), err
+    assert run(capsys, "fit", "many.csv", "-t", "y", "--approximation", "nystroem", "--landmarks", "20")[0] == 0
 
 
 def test_intervals_and_probabilities_of_a_model_that_has_none(capsys):
