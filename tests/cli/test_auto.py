@@ -137,6 +137,17 @@ def test_more_rows_than_the_memory_has_room_for_are_a_sample(capsys):
     words = " ".join(out.split())
     assert code == 0 and "fitted on a random sample of 200, as many as the memory budget allows" in words, err
     assert "fitted on 200 of the 240 rows of the training part" in words
+    code, out, err = run(capsys, "fit", "many.npz", "--memory", "1MiB", "--no-refit", "--dry-run")
+    assert code == 0 and "200 rows" in " ".join(out.split()) and "does not fit" not in out, err
+
+
+def test_the_advice_for_many_rows_can_be_followed(capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=300), "town": rng.choice(["Ulm", "Zug"], 300)})
+    frame.assign(y=frame["x"] + rng.normal(size=300)).to_csv("many.csv", index=False)
+    code, out, err = run(capsys, "fit", "many.csv", "-t", "y", "--memory", "1MiB", "--no-refit")
+    assert code == 0 and "over landmarks with --approximation nystroem" in " ".join(out.split()), err
+    assert run(capsys, "fit", "many.csv", "-t", "y", "--approximation", "nystroem", "--landmarks", "20")[0] == 0
 
 
 def test_intervals_and_probabilities_of_a_model_that_has_none(capsys):
@@ -209,3 +220,41 @@ def test_the_kernel_is_told_by_the_relevance_of_the_columns(capsys):
         assert "relevance size" in out and "Matern" not in out
     assert main(["inspect", "few.mercer", "--json"]) == 0
     assert "Matern" in json.loads(capsys.readouterr().out)["kernel"]
+
+
+@pytest.mark.parametrize(
+    ("target", "other", "options", "learner", "method"),
+    [
+        ("price", "dear", ["--std", "--interval", "0.8"], mercer.GaussianProcessRegressor, "predict"),
+        ("dear", "price", ["--proba"], mercer.KernelLogisticRegression, "decision_function"),
+    ],
+)
+def test_all_that_is_asked_for_takes_one_pass_over_the_rows(
+    capsys, trips, monkeypatch, target, other, options, learner, method
+):
+    assert run(capsys, "fit", "trips.csv", "-t", target, "--drop", other, "--no-refit", "-q")[0] == 0
+    model, rows = mercer.load("trips.mercer"), trips.drop(columns=[target, other])
+    calls, original = [], getattr(learner, method)
+
+    def counted(self, X, *more, **options):
+        calls.append(X.shape[0])
+        return original(self, X, *more, **options)
+
+    monkeypatch.setattr(learner, method, counted)
+    code, out, err = run(capsys, "predict", "trips.mercer", "trips.csv", "--drop", other, *options)
+    assert code == 0 and calls == [60], err
+    monkeypatch.undo()
+    lines = [line.split(",") for line in out.splitlines()]
+    columns = dict(zip(lines[0], zip(*lines[1:], strict=True), strict=True))
+    if target == "dear":
+        assert list(columns["dear"]) == model.predict(rows).tolist()
+        np.testing.assert_allclose(np.array(columns["P(yes)"], float), model.predict_proba(rows)[:, 1], atol=1e-9)
+        return
+    interval = model.interval(rows, 0.8)
+    for name, values in {
+        "price": model.predict(rows),
+        "price std": model.predict_std(rows),
+        "price 10%": interval.lower,
+        "price 90%": interval.upper,
+    }.items():
+        np.testing.assert_allclose(np.array(columns[name], float), values, rtol=1e-6)

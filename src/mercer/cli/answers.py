@@ -17,6 +17,7 @@ from mercer._registered import MODELS, model_class
 from mercer.cli.options import UseOptions
 from mercer.data.schema import Locate
 from mercer.data.words import closest_names, listing
+from mercer.estimators.shared.intervals import Intervals
 from mercer.estimators.table import TableModel
 
 ALL = "all"
@@ -117,8 +118,8 @@ def kept_columns(keep: Sequence[str], names: Sequence[str], source: str) -> list
 
 def answers(
     columns: Any, model: TableModel, options: UseOptions, source: str, locate: Locate
-) -> tuple[dict[str, np.ndarray], str]:
-    """Further columns beside the predictions, and in words how intervals were computed.
+) -> tuple[np.ndarray, dict[str, np.ndarray], str]:
+    """Predictions, further columns beside them, and in words how intervals were computed.
 
     Parameters
     ----------
@@ -133,32 +134,43 @@ def answers(
     """
     answers: dict[str, np.ndarray] = {}
     words = ""
+    together = model.predict_together(
+        model.encoder_.transform(columns, source=source, locate=locate),
+        deviations=options.deviations,
+        coverage=options.interval,
+        probabilities=options.probabilities,
+    )
     with warnings.catch_warnings():
         # The predictions have already warned about the table.
         warnings.simplefilter("ignore", MercerWarning)
         warnings.filterwarnings("always", "intervals of coverage|quantiles from", MercerWarning)
         if options.deviations:
-            answers[f"{model.target} std"] = model.predict_std(columns, source=source, locate=locate)
+            deviations = together.deviations
+            if deviations is None:
+                deviations = model.predict_std(columns, source=source, locate=locate)
+            answers[f"{model.target} std"] = deviations
         if options.interval is not None:
-            more, words = _intervals(columns, model, options.interval, source, locate)
+            more, words = _intervals(columns, model, options.interval, source, locate, together.intervals)
             answers |= more
         if options.probabilities:
-            shares = model.predict_proba(columns, source=source, locate=locate)
+            shares = together.probabilities
+            if shares is None:
+                shares = model.predict_proba(columns, source=source, locate=locate)
             answers |= {f"P({label})": column for label, column in zip(model.classes_, shares.T, strict=True)}
         if options.decisions:
             answers |= _decisions(model, model.decision_function(columns, source=source, locate=locate))
-    return answers, words
+    return together.predicted, answers, words
 
 
 def _intervals(
-    columns: Any, model: TableModel, coverage: float, source: str, locate: Locate
+    columns: Any, model: TableModel, coverage: float, source: str, locate: Locate, known: Intervals | None
 ) -> tuple[dict[str, np.ndarray], str]:
     """The ends of intervals, or sets of classes in one text each; and how they were computed."""
     if is_classifier(model):
         sets = model.predict_set(columns, coverage, source=source, locate=locate)
         texts = [joined(labels) for labels in sets.labels()]
         return {f"{model.target} {percentages([coverage])[0]}": np.array(texts, dtype=object)}, sets.explain()
-    intervals = model.interval(columns, coverage, source=source, locate=locate)
+    intervals = known or model.interval(columns, coverage, source=source, locate=locate)
     levels = [0.5 - coverage / 2, 0.5 + coverage / 2]
     names = [f"{model.target} {name}" for name in percentages(levels)]
     return dict(zip(names, (intervals.lower, intervals.upper), strict=True)), intervals.explain()

@@ -146,7 +146,9 @@ def _estimated(model: TableModel, job: Job, options: FitOptions) -> Any:
     n = len(job.target.values if options.refit else job.train)
     rows = job.sample(np.arange(len(job.target.values)), min(n, options.rows or n, _TIMED), options.seed)
     prepared = model.prepared(job.rows(rows), job.target.values[rows], schema=job.schema)
-    counted_rows = min(n, options.rows or n)
+    # A learner of tables takes a sample where others do not fit.
+    most = choose_size(options, job).most if usage(job.model, job.target.task).raw else options.rows
+    counted_rows = min(n, most or n)
     return importlib.import_module("mercer.costs.estimate").estimate_for(
         prepared.estimator, prepared.rows, prepared.target, counted_rows
     )

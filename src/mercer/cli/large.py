@@ -138,9 +138,12 @@ class Predicted:
             rows = model.encoder_.transform(frame, source=source, locate=shifted(locate, first))
             first += len(y)
             truth.append(y)
-            predicted.append(model.predict_encoded(rows))
-            if classes is not None and hasattr(model, "predict_proba"):
-                shares.append(model.predict_proba_encoded(rows))
+            has_shares = classes is not None and hasattr(model, "predict_proba")
+            together = model.predict_together(rows, probabilities=has_shares)
+            predicted.append(together.predicted)
+            if has_shares:
+                its = together.probabilities
+                shares.append(model.predict_proba_encoded(rows) if its is None else its)
         if not truth:
             return None
         task, labels = ("regression", []) if classes is None else ("classification", classes.tolist())

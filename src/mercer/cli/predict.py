@@ -90,16 +90,14 @@ class _Part:
         kept = kept_columns(options.keep, written.names, source)
         printer.begin(words_of_work(columns, model))
         with printer.progress("predict"):
-            predicted: np.ndarray = model.predict(columns, source=source, locate=table.locate)
-            more, words = answers(columns, model, options, source, table.locate)
+            predicted, more, words = answers(columns, model, options, source, table.locate)
         return self._as_written(written, kept) if kept else None, _named(model.target, predicted, more), words
 
     def in_blocks(self, model: TableModel) -> Iterator[Any]:
         """The same, block by block."""
         options = self.options
         for X, kept, locate in use_blocks.blocks_of(options, model):
-            predicted = model.predict(X, source=options.data, locate=locate)
-            more, _ = answers(X, model, options, options.data, locate)
+            predicted, more, _ = answers(X, model, options, options.data, locate)
             files = np.full(len(predicted), self.name, dtype=object) if self.is_one_of_several else None
             yield _frame(files, kept, _named(model.target, predicted, more))
 

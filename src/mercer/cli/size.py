@@ -82,7 +82,8 @@ def _size_of_tables(use: CommandLine, n: int, room: int, options: FitOptions) ->
     return Size(
         count,
         f"{n} rows are many for a model whose time grows with their cube. It is fitted on a random sample of {count}, "
-        f"{why}. {more}, or fit all of them with --model {use.frugal}.\n{_announcement(count)}",
+        f"{why}. {more}, or fit all rows of a CSV or Parquet file, without columns of text, over landmarks with "
+        f"--approximation nystroem.\n{_announcement(count)}",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +32,23 @@ from mercer.estimators.shared.intervals import Intervals, PredictionSets, check_
 from mercer.estimators.shared.splits import splits_of
 from mercer.estimators.table_kernels import by_name, by_position, place
 from mercer.kernels.kernel import Kernel
+
+
+class Together(NamedTuple):
+    """Predictions for rows, and what else one pass over the rows gave; None for what was not asked for, or needs more.
+
+    Attributes
+    ----------
+    predicted : ndarray of shape (n,)
+    deviations : ndarray of shape (n,) or None
+    intervals : Intervals or None
+    probabilities : ndarray of shape (n, k) or None
+    """
+
+    predicted: np.ndarray
+    deviations: Vector | None = None
+    intervals: Intervals | None = None
+    probabilities: Matrix | None = None
 
 
 @dataclass(frozen=True)
@@ -349,6 +366,38 @@ class TableModel(BaseEstimator):
         """
         check_is_fitted(self, "estimator_")
         return self.predict_encoded(self.encoder_.transform(X, source=source, locate=locate))
+
+    def predict_together(
+        self, rows: Any, *, deviations: bool = False, coverage: float | None = None, probabilities: bool = False
+    ) -> Together:
+        """Predictions, and of what else is asked for all that the estimator gives in the same pass over the rows.
+
+        Parameters
+        ----------
+        rows : rows
+            As ``encoder_.transform`` returns them.
+        deviations, probabilities : bool, default=False
+        coverage : float, optional
+            Of intervals.
+
+        Raises
+        ------
+        ParameterError
+            If the coverage is not between 0 and 1.
+        """
+        check_is_fitted(self, "estimator_")
+        estimator = self.estimator_
+        if probabilities and hasattr(estimator, "predict_with_proba"):
+            labels, shares = estimator.predict_with_proba(rows)
+            return Together(labels, probabilities=shares)
+        own = coverage if "calibration_" not in vars(self) else None
+        if not hasattr(estimator, "predict_with_quantiles") or not (deviations or own is not None):
+            return Together(self.predict_encoded(rows))
+        levels = [] if own is None else [(1.0 - check_coverage(own)) / 2.0, (1.0 + own) / 2.0]
+        mean, std, ends = estimator.predict_with_quantiles(rows, levels)
+        mean, *both = (part * self.target_scale_ + self.target_mean_ for part in (mean, *ends.T))
+        intervals = None if own is None else Intervals(both[0], both[1], own, "quantiles of left-out errors", 0.0)
+        return Together(mean, std * self.target_scale_, intervals)
 
     def predict_encoded(self, rows: Any) -> np.ndarray:
         """What ``predict`` returns, for rows as ``encoder_.transform`` returns them, shape (n,)."""

@@ -314,13 +314,7 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         -------
         ndarray of shape (m,)
         """
-        if self._has_factors:
-            return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
-        features, gaps = self._encoded(X)
-        labels = self.model_.predict(features)
-        if gaps is not None:
-            labels[gaps.rows] = self.classes_[self._averaged(gaps).argmax(axis=1)]
-        return labels
+        return self.predict_with_proba(X)[0]
 
     def predict_proba(self, X: RowsLike) -> Matrix:
         """Return the probabilities of the classes.
@@ -334,6 +328,22 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         ndarray of shape (m, k)
             Each row sums to one.
         """
+        return self.predict_with_proba(X)[1]
+
+    def predict_with_proba(self, X: RowsLike) -> tuple[np.ndarray, Matrix]:
+        """Return the most probable class of each row, and the probabilities of all, in one pass over the rows.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame or array-like of shape (m, d)
+
+        Returns
+        -------
+        labels : ndarray of shape (m,)
+            As from :meth:`predict`.
+        probabilities : ndarray of shape (m, k)
+            As from :meth:`predict_proba`.
+        """
         features, gaps = self._encoded(X)
         probabilities = self.model_.predict_proba(features)
         if gaps is not None:
@@ -341,7 +351,7 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         if self._has_factors:
             probabilities *= self.class_weight_
             probabilities /= probabilities.sum(axis=1, keepdims=True)
-        return probabilities
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)]), probabilities
 
     def predict_log_proba(self, X: RowsLike) -> Matrix:
         """Return the logarithms of the probabilities.

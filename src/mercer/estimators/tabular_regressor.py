@@ -378,12 +378,30 @@ class TabularRegressor(RegressorMixin, TabularModel):
         MercerWarning
             If the fit had 10 to 30 rows: since they have also chosen the kernel, too few new observations are inside.
         """
+        return self.predict_with_quantiles(X, quantiles)[2]
+
+    def predict_with_quantiles(self, X: RowsLike, quantiles: ArrayLike) -> tuple[Vector, Vector, Matrix]:
+        """Return means, standard deviations and quantiles of new observations, in one pass over the rows.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame or array-like of shape (m, d)
+        quantiles : array-like of shape (q,)
+            Between 0 and 1; may be empty.
+
+        Returns
+        -------
+        mean, std : ndarray of shape (m,)
+            As from :meth:`predict`.
+        values : ndarray of shape (m, q)
+            As from :meth:`predict_quantiles`, which has the same errors and warnings.
+        """
         check_is_fitted(self, "model_")
         wanted = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
         if wanted.ndim != 1 or not ((wanted > 0) & (wanted < 1)).all():
             raise ParameterError(f"quantiles must be numbers between 0 and 1, but are {short(quantiles)}.")
         count = len(self.residual_quantiles_)
-        if self._few_rows <= count <= _FEW_FOR_QUANTILES:
+        if len(wanted) and self._few_rows <= count <= _FEW_FOR_QUANTILES:
             warn_user(
                 f"quantiles from {count} rows contain fewer new observations than they say, about 80 % between 5 % and "
                 "95 %, because the same rows have chosen the kernel. Calibrate intervals by folds: "
@@ -398,7 +416,7 @@ class TabularRegressor(RegressorMixin, TabularModel):
         if gaps is not None:
             new[gaps.rows] = True
         errors[new] = student_quantiles(count, wanted)
-        return np.asarray(mean[:, None] + std[:, None] * errors)
+        return mean, std, np.asarray(mean[:, None] + std[:, None] * errors)
 
     def interval(self, X: RowsLike, coverage: float = 0.9) -> Intervals:
         """Return intervals of new observations: the ``predict_quantiles`` (1 - coverage) / 2 and (1 + coverage) / 2.
