@@ -21,7 +21,9 @@ from mercer.cli.job import Job
 from mercer.data.column_statistics import variance_of_entries
 from mercer.engine.progress import Progress
 from mercer.engine.threads import one_blas_thread
+from mercer.estimators.kernel_ridge import KernelRidge
 from mercer.estimators.table import Prepared, TableModel
+from mercer.estimators.table_kernels import by_position, place, text_kernels
 from mercer.kernels import Kernel
 
 # Factors of the width that the learner takes by default; among equal scores the nearest to it is taken.
@@ -33,6 +35,9 @@ _PENALTY_OF_WIDTHS = 10.0
 _ROWS = 1000
 # A kernel on strings, graphs or series may take milliseconds for a pair of rows.
 _ROWS_OF_OBJECTS = 300
+# The substrings of text are counted, which is quick; among fewer rows, long ones are too seldom shared. As few rows as
+# leave-one-out warns of choose by luck.
+_ROWS_OF_TEXT, _FEWEST_OF_TEXT = 600, 6
 _FOLDS = 5
 # More classes are many pairs to solve: three folds are enough, and separate fits are quicker than a path, pair by pair.
 _FEW_CLASSES = 3
@@ -49,14 +54,46 @@ def choose(model: TableModel, job: Job, parameters: Mapping[str, Any], seed: int
     """
     left_open = command_line_of(type(model.estimator)).left_open
     width_is_open = not {"kernel", "gamma"} & set(parameters)
-    if left_open is None or left_open in parameters:
+    if left_open is None:
         return None
-    if left_open == "alpha":
-        return _by_leave_one_out(model, job, width_is_open, seed)
     # The learner warns about its data when it is fitted to all of them.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _by_folds(model, job, width_is_open, seed)
+        kernel = _spectrum(model, job, seed)
+        if left_open in parameters:
+            return kernel
+        way = _by_leave_one_out if left_open == "alpha" else _by_folds
+        penalty = way(model, job, width_is_open, seed)
+    return "; ".join(words for words in (kernel, penalty) if words is not None) or None
+
+
+def _spectrum(model: TableModel, job: Job, seed: int) -> str | None:
+    """Choose which substrings of a text count, if it is the only column and the user names no kernel.
+
+    That is by the squared errors of left-out rows in ridge regression, of labels on their indicators: one decomposition
+    of each Gram matrix.
+    """
+    if job.default_kernel is None or list(job.schema.roles.values()) != ["text"] or len(job.schema.kinds) > 1:
+        return None
+    some = job.sample(job.train, _ROWS_OF_TEXT, seed)
+    prepared = model.prepared(job.rows(some), job.target.values[some], schema=job.schema)
+    y = prepared.target
+    targets = (y[:, None] == np.unique(y)).astype(np.float64) if is_classifier(model.estimator) else y[:, None]
+    targets = targets - targets.mean(axis=0)
+    if len(some) < _FEWEST_OF_TEXT or not np.ptp(targets):
+        return None
+    kernels, errors = text_kernels(), []
+    progress = Progress(len(kernels), "choosing the kernel")
+    with one_blas_thread():
+        for kernel in kernels:
+            placed = by_position(place(kernel, job.schema), prepared.encoder.sources_)
+            K = placed.with_data(prepared.rows)(prepared.rows)
+            path = KernelRidge("loo", kernel="precomputed").fit(K, targets).path_
+            assert path.loo is not None
+            errors.append(float(path.loo.min()))
+            progress.advance()
+    model.estimator.set_params(kernel=place(kernels[int(np.argmin(errors))], job.schema))
+    return f"its substrings among {len(kernels)} choices by exact leave-one-out on {len(some)} rows"
 
 
 def _by_leave_one_out(model: TableModel, job: Job, width_is_open: bool, seed: int) -> str | None:
@@ -157,9 +194,9 @@ class _Folds:
             if estimator.kernel == "precomputed":
                 X, Z = X[:, train], Z[:, train]
             y = self.target[test]
-            for place, fitted in enumerate(_path(estimator, X, self.target[train], Cs)):
+            for rank, fitted in enumerate(_path(estimator, X, self.target[train], Cs)):
                 predicted = fitted.predict(Z)
-                total[place] += (predicted == y).sum() if is_classifier(estimator) else -((predicted - y) ** 2).sum()
+                total[rank] += (predicted == y).sum() if is_classifier(estimator) else -((predicted - y) ** 2).sum()
             self.progress.advance()
         return list(total)
 

@@ -27,11 +27,13 @@ from mercer.cli.reading import Reading
 from mercer.cli.report import outcome, plan, process_peak
 from mercer.cli.show import Printer
 from mercer.cli.size import choose_size
+from mercer.data.column_entries import kind_of, read_columns
 from mercer.data.date_columns import DateForm, expand_dates, find_dates
 from mercer.data.notation import Notation, parse_numbers
 from mercer.data.raw_table import RawTable
 from mercer.data.readers import read_table
 from mercer.data.roles import VERBATIM
+from mercer.data.schema import are_trees, quantities
 from mercer.data.table import Table
 from mercer.data.target import Target, outlier_words, outlying, read_target
 from mercer.data.words import counted
@@ -258,19 +260,44 @@ def _kernel(text: str) -> Any:
 
 
 def _read(options: FitOptions) -> tuple[Table, dict[str, Notation | DateForm]]:
-    """The table, without what is dropped, with the roles of its columns; and columns in other notations of numbers."""
+    """The table, without what is dropped, with the roles of its columns; and columns in other notations of numbers.
+
+    A text that is the only column has that role, unless the user says how columns are compared.
+    """
     way = {"encoding": options.encoding, "sheet": options.sheet}
-    table = read_table(options.data, _verbatim(options), options.axes, _texts(options), **way)
+    table = read_table(options.data, _verbatim(options.roles), options.axes, _texts(options), **way)
     table = table.drop(options.drop).with_roles(options.roles)
-    if not options.parse_numbers or table.is_sparse:
-        return table, {}
-    written = None if table.written is None else table.written()
-    columns, numbers = parse_numbers(table.columns, table.source, [*table.roles, *_texts(options)], written)
-    return replace(table, columns=columns), numbers
+    numbers: dict[str, Notation | DateForm] = {}
+    if options.parse_numbers and not table.is_sparse:
+        written = None if table.written is None else table.written()
+        columns, numbers = parse_numbers(table.columns, table.source, [*table.roles, *_texts(options)], written)
+        table = replace(table, columns=columns)
+    text = None if _says_how(options) else _only_text(table, options.target)
+    return (table, numbers) if text is None else _read(replace(options, roles={text: "text"}))
 
 
-def _verbatim(options: FitOptions) -> list[str]:
-    return [name for name, role in options.roles.items() if role in VERBATIM]
+def _says_how(options: FitOptions) -> bool:
+    """Whether the user says how columns are compared."""
+    settings = set(parse_settings(options.settings)) - {"n_jobs"}
+    return any((options.model, options.kernel, options.kernels, options.roles, settings))
+
+
+def _only_text(table: Table, target: str | None) -> str | None:
+    """The name of the only column, if it is text without gaps, neither trees nor numbers; None for other tables."""
+    if table.is_sparse or table.roles:
+        return None
+    columns = table.split(target)[0]
+    if columns.shape[1] != 1:
+        return None
+    column = next(read_columns(columns))
+    if column.missing.any() or kind_of(column) != "text":
+        return None
+    entries = [str(entry) for entry in column.entries]
+    return None if are_trees(entries) or quantities(entries) is not None else column.name
+
+
+def _verbatim(roles: Mapping[str, str]) -> list[str]:
+    return [name for name, role in roles.items() if role in VERBATIM]
 
 
 def _texts(options: FitOptions) -> list[str]:
@@ -317,7 +344,7 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numb
         why,
         tuple(kernels),
         table.locate,
-        Reading(numbers, cycles, _verbatim(options)),
+        Reading(numbers, cycles, _verbatim(table.roles)),
         table.source,
     )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,6 +25,9 @@ _DEFAULTS: dict[str, Kernel] = {
     "series": GlobalAlignment().normalized(),
 }
 """The default kernel of each role."""
+
+# Single symbols say little, and longer substrings are seldom shared.
+_LENGTHS = range(2, 7)
 
 
 def default_kernel(schema: Schema) -> Kernel | None:
@@ -50,6 +55,19 @@ def default_kernel(schema: Schema) -> Kernel | None:
     for part in parts[1:]:
         kernel = kernel + part
     return kernel
+
+
+def text_kernels() -> list[Kernel]:
+    """Return what to choose among for one column of text: substrings of one length, and of all lengths up to one.
+
+    All have ``k(x, x) = 1``, and each of several lengths counts the same.
+
+    >>> text_kernels()[5]
+    0.5 * Spectrum(2).normalized() + 0.5 * Spectrum(3).normalized()
+    """
+    single: list[Kernel] = [Spectrum(length).normalized() for length in _LENGTHS]
+    several = [single[:count] for count in range(2, len(single) + 1)]
+    return single + [functools.reduce(operator.add, [1 / len(parts) * part for part in parts]) for parts in several]
 
 
 def place(kernel: Any, schema: Schema) -> Any:
