@@ -410,14 +410,17 @@ def _process_on_landmarks(model: Any, case: Case, way: Way) -> Way:
 
 def _process_of_classes(model: Any, case: Case) -> list[Way]:
     k = max(2, len(case.classes))
-    by = approach(case.n, k, model.approximation)
-    each = by.bytes_per_entry + (0 if case.definite else 8)
+    joint = k == 2 or model._scheme == "multinomial"
+    method = "laplace" if model.approximation == "auto" else model.approximation
+    by = approach(case.n, k if joint else 2, method)
+    # Each classifier of two keeps its factor.
+    each = by.bytes_per_entry + (0 if case.definite else 8) + (0 if joint else 8 * k)
     (plain,) = _process(model, case)
     many = k - 1 if k == 2 else k
     return [
         replace(
             plain,
-            name=f"{model.approximation}, factors in float64",
+            name=f"{method}, factors in float64",
             nbytes=each * case.n**2,
             operations=plain.operations * _NEWTON_STEPS * many,
         )
