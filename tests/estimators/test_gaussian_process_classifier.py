@@ -67,10 +67,14 @@ def test_at_the_same_parameters_everything_is_the_same() -> None:
         np.testing.assert_allclose(mine, other, atol=1e-6)
 
 
-def test_without_a_kernel_it_is_scikit_learns_fixed_one() -> None:
-    ours, theirs = fitted(None), Peer().fit(X, TWO)
-    assert ours.kernel_ == (1.0 * RBF(1.0)).fixed() and ours.search_ is None
-    assert ours.log_marginal_likelihood_value_ == pytest.approx(theirs.log_marginal_likelihood_value_, abs=1e-8)
+def test_without_a_kernel_factor_and_length_are_learnt_in_any_unit() -> None:
+    model = fitted(None)
+    assert model.search_ is not None and len(model.theta_) == 2
+    small = fitted(None, rows=1e-3 * X)
+    np.testing.assert_allclose(small.predict_proba(1e-3 * NEW), model.predict_proba(NEW), atol=1e-3)
+    fixed, theirs = fitted(None, optimizer=None), Peer().fit(X, TWO)
+    assert fixed.kernel_ == 1.0 * RBF(1.0) and fixed.search_ is None
+    assert fixed.log_marginal_likelihood_value_ == pytest.approx(theirs.log_marginal_likelihood_value_, abs=1e-8)
 
 
 @pytest.mark.parametrize("scheme", ["one_vs_rest", "one_vs_one"])

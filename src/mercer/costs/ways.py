@@ -433,8 +433,7 @@ def _classes_on_landmarks(model: Any, case: Case, way: Way) -> Way:
     functions, pairs = (1, 1) if k == 2 else (k, k * (k - 1) // 2)
     own = max(choice_bytes(n, m, _how(model)), class_evidence_bytes(n, m, k))
     step = (1.0 + pairs) * n * m * m + (functions * m) ** 3 / 3
-    # Without a kernel it is a fixed one.
-    if model.optimizer is None or model.kernel is None:
+    if model.optimizer is None:
         work = way.operations + _NEWTON_STEPS * step
         return replace(way, nbytes=own, passes=_NEWTON_STEPS, exact=_NEWTON_STEPS, operations=work)
     (sample,) = _process_of_classes(clone(model).set_params(approximation="laplace"), case.of_rows(min(n, SAMPLE)))

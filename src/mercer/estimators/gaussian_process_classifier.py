@@ -20,7 +20,7 @@ from mercer.estimators.gaussian.classes_in_parts import ClassPartsFit
 from mercer.estimators.gaussian.classes_over_landmarks import ClassLandmarkFit, require_function, require_landmarks
 from mercer.estimators.gaussian.covariance import covariance_of
 from mercer.estimators.gaussian.in_parts import PartRows
-from mercer.estimators.gaussian.options import check_search, one_column_kernel
+from mercer.estimators.gaussian.options import check_search, default_kernel, is_bare, one_column_kernel, scaled
 from mercer.estimators.gaussian.over_landmarks import require_all_rows
 from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.definiteness import counts_as_definite, judge_covariance
@@ -54,9 +54,11 @@ class GaussianProcessClassifier(BinaryParts):
     Parameters
     ----------
     kernel : Kernel, scikit-learn kernel, str or callable, optional
-        The covariance function, whose free parameters are optimised, starting from their current values; None is
-        ``1.0 * RBF(1.0)`` with both parameters fixed, as in scikit-learn. Also a name (``"rbf"``, ...), a function
-        ``(X, Z) -> block``, or ``"precomputed"``.
+        The covariance function, whose free parameters are optimised, starting from their current values. None is
+        ``1.0 * RBF(length)``, whose length scale starts at the median distance of rows (with ``optimizer=None``, it is
+        ``1.0 * RBF(1.0)``). Also a name (``"rbf"``, ...), a function
+        ``(X, Z) -> block``, or ``"precomputed"``. A kernel on strings, graphs, series or other objects that has no
+        factor and no ``White`` term gets a factor, which is learnt, unless ``optimizer`` is None.
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
         None keeps the hyper-parameters fixed. A function is called as ``optimizer(objective, start, bounds=bounds)``,
         where ``objective(theta, eval_gradient=True)`` is to be minimised, and returns the best theta and its value.
@@ -333,8 +335,9 @@ class GaussianProcessClassifier(BinaryParts):
 
     def _make_kernel(self, X: CheckedRows, gamma: Any) -> Kernel:
         if self.kernel is None:
-            return (1.0 * RBF(1.0)).fixed()
-        return one_column_kernel(super()._make_kernel(X, gamma), getattr(self, "n_features_in_", None))
+            return 1.0 * RBF(1.0) if self.optimizer is None else default_kernel(X)
+        kernel = one_column_kernel(super()._make_kernel(X, gamma), getattr(self, "n_features_in_", None))
+        return scaled(kernel, 1.0) if self.optimizer is not None and is_bare(kernel) else kernel
 
     def _last_state(self, n: int, classes: int) -> Matrix | None:
         """Where the last fit ended, if this one may begin there."""
