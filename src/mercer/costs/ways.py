@@ -17,7 +17,7 @@ from mercer.estimators.shared.what_fits import bytes_in_blocks, solving_bytes
 from mercer.gram.hold import HELD_SHARE, WIDE, capacity, fits, held_bytes
 from mercer.gram.triangle import SHARE, triangle_bytes
 from mercer.landmarks.choose import choice_bytes, rows_seen
-from mercer.solvers.gaussian.approaches import approach
+from mercer.solvers.gaussian.approaches import Name, approach
 from mercer.solvers.linear import cholesky, iterative, penalty_path, primal, primal_steps
 from mercer.solvers.restricted import clusters, penalties, precondition
 from mercer.solvers.restricted.evidence_blocks import class_evidence_bytes
@@ -411,7 +411,7 @@ def _process_on_landmarks(model: Any, case: Case, way: Way) -> Way:
 def _process_of_classes(model: Any, case: Case) -> list[Way]:
     k = max(2, len(case.classes))
     joint = k == 2 or model._scheme == "multinomial"
-    method = "laplace" if model.approximation == "auto" else model.approximation
+    method: Name = "ep" if model.approximation == "ep" else "laplace"
     by = approach(case.n, k if joint else 2, method)
     # Each classifier of two keeps its factor.
     each = by.bytes_per_entry + (0 if case.definite else 8) + (0 if joint else 8 * k)

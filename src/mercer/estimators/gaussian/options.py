@@ -77,7 +77,7 @@ def default_kernel(X: CheckedRows) -> Kernel:
     """``1.0 * RBF`` with the median distance of rows as its length scale; bounds are around it.
 
     >>> default_kernel(np.array([[0.0], [300.0], [600.0]]))
-    (1.0 * RBF(300.0)).bounded(**{'kernel.length_scale': (0.003, 30000000.0)})
+    1.0 * RBF(300.0).bounded(length_scale=(0.003, 30000000.0))
     """
     if isinstance(X, (Objects, MixedRows)):
         return 1.0 * RBF(1.0)
@@ -85,8 +85,8 @@ def default_kernel(X: CheckedRows) -> Kernel:
     length = median_distance(X[:: -(-X.shape[0] // _DISTANT)]) if X.shape[0] > 1 else 0.0
     if not 0 < length < np.inf:
         return 1.0 * RBF(1.0)
-    kernel = RBF(length)
-    return 1.0 * kernel.bounded(length_scale=tuple(length * b for b in RBF(1.0).parameters[0].bounds))
+    low, high = RBF(1.0).parameters[0].bounds
+    return 1.0 * RBF(length).bounded(length_scale=(length * low, length * high))
 
 
 def is_bare(kernel: Kernel | None) -> bool:
@@ -114,8 +114,8 @@ def has_part(part: Any, kinds: tuple[type, ...]) -> bool:
 def scaled(kernel: Kernel, scale: float) -> Kernel:
     """The kernel times a free factor, whose start is ``scale``; bounds are around it."""
     inner: Any = kernel.children()[0][1] if isinstance(kernel, Scaled) else kernel
-    bounds = Scaled(inner, 1.0).parameters[0].bounds
-    result: Kernel = Scaled(inner, scale).bounded(factor=tuple(scale * b for b in bounds))
+    low, high = Scaled(inner, 1.0).parameters[0].bounds
+    result: Kernel = Scaled(inner, scale).bounded(factor=(scale * low, scale * high))
     return result
 
 
