@@ -97,7 +97,13 @@ WAYS: dict[str, tuple[Any, int, int, tuple[int, int], float | None]] = {
     "process, landmarks": (GaussianProcessRegressor(optimizer=None, **NOISY), 0, 6, (300, 3000), None),
     "process, landmarks, searched": (GaussianProcessRegressor(noise=0.1, **NOISY), 0, 6, (150, 300), None),
     "classes of a process": (GaussianProcessClassifier(1.0 * RBF(1.0), optimizer=None), 2, 6, (200, 600), None),
-    "three classes of it": (GaussianProcessClassifier(1.0 * RBF(1.0), optimizer=None), 3, 6, (100, 200), None),
+    "three classes of it": (
+        GaussianProcessClassifier(1.0 * RBF(1.0), optimizer=None, multi_class="multinomial"),
+        3,
+        6,
+        (100, 200),
+        None,
+    ),
     "classes of a process, landmarks": (
         GaussianProcessClassifier(RBF(1.0), optimizer=None, **OF_CLASSES),
         2,

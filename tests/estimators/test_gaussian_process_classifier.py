@@ -67,15 +67,22 @@ def test_at_the_same_parameters_everything_is_the_same() -> None:
         np.testing.assert_allclose(mine, other, atol=1e-6)
 
 
-def test_without_a_kernel_it_is_scikit_learns_fixed_one() -> None:
-    ours, theirs = fitted(None), Peer().fit(X, TWO)
-    assert ours.kernel_ == (1.0 * RBF(1.0)).fixed() and ours.search_ is None
-    assert ours.log_marginal_likelihood_value_ == pytest.approx(theirs.log_marginal_likelihood_value_, abs=1e-8)
+def test_without_a_kernel_factor_and_length_are_learnt_in_any_unit() -> None:
+    model = fitted(None)
+    assert model.search_ is not None and len(model.theta_) == 2
+    small = fitted(None, rows=1e-3 * X)
+    np.testing.assert_allclose(small.predict_proba(1e-3 * NEW), model.predict_proba(NEW), atol=1e-3)
+    fixed, theirs = fitted(None, optimizer=None), Peer().fit(X, TWO)
+    assert fixed.kernel_ == 1.0 * RBF(1.0) and fixed.search_ is None
+    assert fixed.log_marginal_likelihood_value_ == pytest.approx(theirs.log_marginal_likelihood_value_, abs=1e-8)
 
 
 @pytest.mark.parametrize("scheme", ["one_vs_rest", "one_vs_one"])
 def test_classifiers_of_two_for_several_classes(scheme: str) -> None:
-    ours, theirs = fitted(y=THREE, multi_class=scheme), Peer(PEER_KERNEL, multi_class=scheme).fit(X, THREE)
+    ours, theirs = (
+        fitted(y=THREE, multi_class=scheme, approximation="laplace"),
+        Peer(PEER_KERNEL, multi_class=scheme).fit(X, THREE),
+    )
     assert ours.log_marginal_likelihood_value_ == pytest.approx(theirs.log_marginal_likelihood_value_, abs=1e-5)
     np.testing.assert_array_equal(ours.predict(NEW), theirs.predict(NEW))
     assert len(ours.kernel_) == len(ours.estimators_) == 3
@@ -119,12 +126,12 @@ def test_probabilities_are_averages_over_the_posterior() -> None:
     for model in (fitted(optimizer=None), fitted(optimizer=None, approximation="ep")):
         mean, variance = model.latent_mean_and_variance(NEW[:5])
         draws = mean + np.sqrt(variance) * np.random.default_rng(0).normal(size=(200_000, 5))
-        link = (lambda f: 1 / (1 + np.exp(-f))) if model.approximation == "laplace" else ndtr
+        link = (lambda f: 1 / (1 + np.exp(-f))) if model.approximation != "ep" else ndtr
         np.testing.assert_allclose(model.predict_proba(NEW[:5])[:, 1], link(draws).mean(axis=0), atol=4e-3)
 
 
 def test_several_classes_by_dense_formulas() -> None:
-    model = fitted(y=THREE, optimizer=None)
+    model = fitted(y=THREE, optimizer=None, multi_class="multinomial")
     K, k, p = KERNEL(X), KERNEL(NEW, X), model.pi_
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     stacked = np.concatenate([np.diag(column) for column in p.T])
@@ -170,6 +177,21 @@ def test_new_rows_go_by_tiles() -> None:
             model.predict_proba(rows)
 
 
+def test_several_classes_are_told_apart_by_expectation_propagation_unless_stated_otherwise() -> None:
+    model, theirs = fitted(y=THREE), fitted(y=THREE, multi_class="one_vs_rest", approximation="ep")
+    joint = fitted(y=THREE, multi_class="multinomial")
+    assert len(model.estimators_) == 3 and not joint.estimators_
+    # The posterior is that of the kernel which the evidence of Laplace's approximation chose, for the other link.
+    part, rough = model.estimators_[0], fitted(y=(THREE == 0).astype(int))
+    assert part.approximation == "ep"
+    np.testing.assert_allclose(part.kernel_.theta - rough.theta_, [np.log(np.pi / 8), 0.0], atol=1e-12)
+    truth = THREE[:, None] == np.arange(3)
+    losses = [-np.log(one.predict_proba(X)[truth]).mean() for one in (model, theirs, joint)]
+    assert losses[0] < losses[2] - 0.03
+    assert losses[0] == pytest.approx(losses[1], abs=0.05)
+    assert fitted(y=THREE, approximation="ep").multi_class == "auto"
+
+
 # ---- forms of input
 
 
@@ -211,7 +233,7 @@ def test_composite_kernels_and_noise() -> None:
 
 
 def test_a_fit_can_begin_where_the_last_one_ended() -> None:
-    for parameters in ({}, {"approximation": "ep"}, {"y": THREE}):
+    for parameters in ({}, {"approximation": "ep"}, {"y": THREE, "multi_class": "multinomial"}):
         model = fitted(optimizer=None, warm_start=True, **parameters)
         value = model.log_marginal_likelihood_value_
         model.fit(X, parameters.get("y", TWO))
@@ -260,8 +282,11 @@ def test_a_bound_that_is_reached_is_told() -> None:
         ({"n_restarts_optimizer": -1}, "n_restarts_optimizer must be a whole number"),
         ({"max_iter_predict": 0}, "max_iter_predict must be a whole number of steps, at least 1, but is 0"),
         ({"max_iter_predict": 2.5}, "max_iter_predict"),
-        ({"multi_class": "all"}, "multi_class must be 'multinomial', 'one_vs_rest' or 'one_vs_one', but is 'all'"),
-        ({"approximation": "vb"}, "approximation must be 'laplace', 'ep' or 'nystroem', but is 'vb'"),
+        (
+            {"multi_class": "all"},
+            "multi_class must be 'auto', 'multinomial', 'one_vs_rest' or 'one_vs_one', but is 'all'",
+        ),
+        ({"approximation": "vb"}, "approximation must be 'auto', 'laplace', 'ep' or 'nystroem', but is 'vb'"),
         ({"warm_start": "yes"}, "warm_start must be True or False"),
         ({"random_state": "now"}, "random_state must be"),
     ],
@@ -277,7 +302,7 @@ def test_classes_that_cannot_be_learned() -> None:
     with pytest.raises(DataError, match="two classes"):
         fitted(rows=X[:1], y=TWO[:1])
     with pytest.raises(ParameterError, match=r"is for two classes, and y has 3.*one_vs_rest"):
-        fitted(y=THREE, approximation="ep")
+        fitted(y=THREE, approximation="ep", multi_class="multinomial")
 
 
 def test_kernels_that_are_no_covariance() -> None:
@@ -347,10 +372,10 @@ def test_three_against_five() -> None:
 
 def test_irises_all_at_once() -> None:
     rows, labels = load_iris(return_X_y=True)
-    model = GaussianProcessClassifier(1.0 * RBF([1.0] * 4)).fit(rows[::2], labels[::2])
+    model = GaussianProcessClassifier(1.0 * RBF([1.0] * 4), multi_class="multinomial").fit(rows[::2], labels[::2])
     assert model.score(rows[1::2], labels[1::2]) > 0.94
     assert log_loss(labels[1::2], model.predict_proba(rows[1::2])) < np.log(3)
-    parts = GaussianProcessClassifier(1.0 * RBF(1.0), approximation="ep", multi_class="one_vs_rest")
+    parts = GaussianProcessClassifier(1.0 * RBF(1.0))
     parts.fit(rows[::2], labels[::2])
     assert log_loss(labels[1::2], parts.predict_proba(rows[1::2])) < 0.15
     assert model.search_.best.ended == "converged"

@@ -35,7 +35,7 @@ def process(kernel: Any = KERNEL, **options: Any) -> GaussianProcessClassifier:
 
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
 def test_with_all_rows_as_landmarks_it_is_the_exact_classifier(y: np.ndarray) -> None:
-    exact = GaussianProcessClassifier(KERNEL, optimizer=None).fit(X, y)
+    exact = GaussianProcessClassifier(KERNEL, optimizer=None, approximation="laplace").fit(X, y)
     model = process(n_landmarks=150, landmarks="uniform").fit(X, y)
     assert model.log_marginal_likelihood() == pytest.approx(exact.log_marginal_likelihood(), abs=1e-6)
     np.testing.assert_allclose(model.predict_proba(NEW), exact.predict_proba(NEW), atol=1e-6)
@@ -58,7 +58,7 @@ def test_with_all_rows_it_is_that_of_scikit_learn() -> None:
 
 @pytest.mark.parametrize("scheme", ["one_vs_rest", "one_vs_one"])
 def test_classifiers_of_two_have_their_own_landmarks(scheme: str, tmp_path: Any) -> None:
-    exact = GaussianProcessClassifier(KERNEL, optimizer=None, multi_class=scheme).fit(X, THREE)
+    exact = GaussianProcessClassifier(KERNEL, optimizer=None, approximation="laplace", multi_class=scheme).fit(X, THREE)
     model = process(n_landmarks=150, multi_class=scheme).fit(X, THREE)
     assert model.log_marginal_likelihood_value_ == pytest.approx(exact.log_marginal_likelihood_value_, abs=1e-5)
     np.testing.assert_allclose(model.decision_function(NEW), exact.decision_function(NEW), atol=1e-5)
@@ -72,7 +72,7 @@ def test_classifiers_of_two_have_their_own_landmarks(scheme: str, tmp_path: Any)
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
 def test_the_search_finds_what_the_exact_search_finds(y: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = 1.0 * RBF(1.0)
-    exact = GaussianProcessClassifier(kernel).fit(X, y)
+    exact = GaussianProcessClassifier(kernel, approximation="laplace").fit(X, y)
     monkeypatch.setattr(classes_over_landmarks, "SAMPLE", 60)
     model = process(kernel, n_landmarks=100, optimizer="fmin_l_bfgs_b").fit(X, y)
     np.testing.assert_allclose(model.theta_, exact.theta_, atol=0.3)
@@ -106,7 +106,7 @@ def test_every_choice_of_landmarks_learns(landmarks: str) -> None:
 def test_strings_sparse_rows_and_single_precision() -> None:
     words = ["".join(RNG.choice(list("acgt"), 12)) for _ in range(60)]
     y = np.array([word.count("ac") > 0 for word in words])
-    exact = GaussianProcessClassifier(Spectrum(2), optimizer=None).fit(words, y)
+    exact = GaussianProcessClassifier(Spectrum(2), optimizer=None, approximation="laplace").fit(words, y)
     model = process(Spectrum(2), n_landmarks=200).fit(words, y)
     np.testing.assert_allclose(model.predict_proba(words), exact.predict_proba(words), atol=1e-5)
     dense, sparse = process(landmarks=X[:30]).fit(X, TWO), process(landmarks=X[:30]).fit(sp.csr_matrix(X), TWO)
@@ -126,7 +126,7 @@ def test_the_bits_do_not_depend_on_threads() -> None:
 @pytest.mark.parametrize("rows", [2, 3])
 def test_few_and_equal_rows(rows: int) -> None:
     y = np.arange(rows)
-    exact = GaussianProcessClassifier(KERNEL, optimizer=None).fit(X[:rows], y)
+    exact = GaussianProcessClassifier(KERNEL, optimizer=None, approximation="laplace").fit(X[:rows], y)
     np.testing.assert_allclose(process().fit(X[:rows], y).predict_proba(NEW), exact.predict_proba(NEW), atol=1e-6)
     same = process(RBF(1.0)).fit(np.ones((40, 2)), np.arange(40) % rows)
     np.testing.assert_allclose(same.predict_proba(np.ones((1, 2))), 1 / rows, atol=0.02)

@@ -266,8 +266,8 @@ class TestMistakes:
             ({"alpha": [0.1, 0.2]}, "there are 60 rows, and its shape is"),
             ({"alpha": "much"}, "alpha must be a number or one for each row"),
             ({"alpha": np.full(60, np.nan)}, "alpha must be finite"),
-            ({"noise": 0.0}, "noise must be None or the positive variance at which the search starts"),
-            ({"noise": "little"}, "noise must be None or the positive variance"),
+            ({"noise": 0.0}, "noise must be 'auto', None or the positive variance at which the search starts"),
+            ({"noise": "little"}, "noise must be 'auto', None or the positive variance"),
             ({"noise": 0.1, "noise_bounds": (0.0, 1.0)}, "noise_bounds must be above 0"),
             ({"noise": 0.1, "noise_bounds": 3}, "bounds of noise_bounds must be a pair"),
             ({"mean": "quadratic"}, "mean must be 'zero', 'constant' or 'linear', but is 'quadratic'"),
@@ -388,3 +388,22 @@ def test_the_evidence_learns_the_weights_of_a_sum() -> None:
     for a in np.geomspace(1e-4, 10, 12):
         for b in np.geomspace(1e-2, 100, 12):
             assert model.log_marginal_likelihood(np.log([a, b, model.noise_])) <= model.log_marginal_likelihood() + 1e-6
+
+
+@pytest.mark.parametrize(("unit", "size"), [(1.0, 1.0), (1e-3, 1e6), (1e3, 1e-3)])
+def test_without_a_kernel_scale_length_and_noise_are_learnt_in_any_unit(unit: float, size: float) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.0, 10.0, (80, 1))
+    model = GaussianProcessRegressor().fit(unit * x, size * (np.sin(x[:, 0]) + 0.3 * rng.normal(size=80)))
+    assert model.noise_ == pytest.approx(0.09 * size**2, rel=0.5)
+    new = np.linspace(1.0, 9.0, 30)[:, None]
+    np.testing.assert_allclose(model.predict(unit * new) / size, np.sin(new[:, 0]), atol=0.35)
+
+
+def test_what_is_stated_beside_no_kernel_stays() -> None:
+    x = np.linspace(0.0, 5.0, 30)[:, None]
+    y = np.sin(x[:, 0])
+    assert GaussianProcessRegressor(alpha=0.1).fit(x, y).noise_ is None
+    assert GaussianProcessRegressor(noise=None, alpha=1e-6).fit(x, y).noise_ is None
+    fixed = GaussianProcessRegressor(optimizer=None).fit(x, y)
+    assert fixed.noise_ is None and fixed.kernel_ == 1.0 * RBF(1.0)

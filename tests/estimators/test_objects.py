@@ -120,7 +120,7 @@ def test_streams_of_them(name: str, case: str) -> None:
 def test_a_classifier_of_several_parts(multi_class: str, case: str, tmp_path: Path) -> None:
     kernel, X = CASES[case]
     y = np.arange(40) % 3
-    model = mercer.GaussianProcessClassifier(kernel=kernel.fixed(), multi_class=multi_class).fit(X, y)
+    model = mercer.GaussianProcessClassifier(kernel=kernel.fixed(), multi_class=multi_class, optimizer=None).fit(X, y)
     K = kernel(X)
     its = mercer.GaussianProcessClassifier(kernel="precomputed", multi_class=multi_class).fit(K, y)
     values = model.decision_function(X)
@@ -168,6 +168,9 @@ def test_the_same_as_with_the_matrix(name: str) -> None:
     # Weights of terms are learned of a sum, which a matrix is not.
     kernel = (Spectrum(2) if name.startswith("MultipleKernel") else Spectrum(2) + 1.0).fixed()
     K = kernel(TEXTS)
+    if name == "GaussianProcessRegressor":
+        # It would learn a factor.
+        kernel = (1.0 * kernel).fixed()
     mine, its = _fitted(name, kernel, TEXTS), _fitted(name, "precomputed", K)
     # A matrix does not tell the variance at new rows, which the classes of some models need.
     if name == "GaussianProcessOrdinalRegression":
@@ -219,7 +222,7 @@ def test_a_learner_goes_from_vectors_to_strings_and_back() -> None:
 def test_all_that_gaussian_processes_do(case: str) -> None:
     kernel, X = CASES[case]
     few, rest = (X.iloc[:5], X.iloc[5:]) if case == "columns" else (X[:5], X[5:])
-    model = mercer.GaussianProcessRegressor(kernel=kernel.fixed(), alpha=0.1).fit(X, NUMBERS)
+    model = mercer.GaussianProcessRegressor(kernel=kernel.fixed(), alpha=0.1, optimizer=None).fit(X, NUMBERS)
     K = kernel(X)
     inverse = np.linalg.inv(K + 0.1 * np.eye(40))
     np.testing.assert_allclose(model.predict(X, return_cov=True)[1], K - K @ inverse @ K, atol=1e-10)
@@ -230,6 +233,23 @@ def test_all_that_gaussian_processes_do(case: str) -> None:
     assert clone(model).sample_y(few, 3, random_state=0).shape == (5, 3)
     with pytest.raises(DataError, match='mean="linear" needs rows of numbers'):
         clone(model).set_params(mean="linear").fit(X, NUMBERS)
+
+
+def test_processes_learn_the_scale_and_the_noise_of_kernels_on_objects() -> None:
+    rng = np.random.default_rng(0)
+    y = 100.0 * NUMBERS + 30.0 * rng.normal(size=40)
+    model = mercer.GaussianProcessRegressor(Spectrum(2).normalized()).fit(TEXTS, y)
+    assert model.kernel_.factor > 100.0 and model.noise_ is not None and model.noise_ > 1.0
+    mean, variance, _ = model.leave_one_out()
+    assert np.mean(np.abs(y - mean) < 2.0 * np.sqrt(variance)) > 0.85
+    # What is stated stays: a factor, a variance of the noise, or no search.
+    stated = mercer.GaussianProcessRegressor((2.0 * Spectrum(2)).fixed(), alpha=0.5).fit(TEXTS, y)
+    assert stated.noise_ is None and stated.kernel_ == (2.0 * Spectrum(2)).fixed()
+    assert mercer.GaussianProcessRegressor(Spectrum(2), alpha=0.5).fit(TEXTS, y).noise_ is None
+    plain = mercer.GaussianProcessRegressor(Spectrum(2), alpha=0.5, optimizer=None).fit(TEXTS, y)
+    assert plain.kernel_ == Spectrum(2)
+    classes = mercer.GaussianProcessClassifier(Spectrum(2).normalized()).fit(TEXTS, np.median(NUMBERS) < NUMBERS)
+    assert classes.kernel_.factor != 1.0
 
 
 def test_the_evidence_tunes_the_parameters_of_a_kernel_on_strings() -> None:

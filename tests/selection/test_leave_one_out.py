@@ -197,6 +197,19 @@ def test_the_only_free_row_says_all_of_the_offset() -> None:
     assert result.values.tolist() == [np.inf, -np.inf] and result.loss == 1.0 and result.error_bound is None
 
 
+def test_each_class_against_the_rest_leaves_the_row_out() -> None:
+    model = GaussianProcessClassifier(4.0 * KERNEL, optimizer=None).fit(X, THREE)
+    result = leave_one_out(model, X, THREE)
+    assert result.probabilities is not None
+    np.testing.assert_allclose(result.probabilities.sum(axis=1), 1.0)
+    for row in range(3):
+        others = np.arange(len(X)) != row
+        refit = GaussianProcessClassifier(4.0 * KERNEL, optimizer=None).fit(X[others], THREE[others])
+        np.testing.assert_allclose(result.probabilities[row], refit.predict_proba(X[[row]])[0], atol=0.03)
+    with pytest.raises(DataError, match="labels of the fit"):
+        leave_one_out(model, X, THREE[::-1])
+
+
 def test_what_cannot_be_left_out_is_an_error() -> None:
     with pytest.raises(ParameterError, match="no method for KernelPCA"):
         leave_one_out(KernelPCA(2).fit(X), X, BINARY)
@@ -209,6 +222,6 @@ def test_what_cannot_be_left_out_is_an_error() -> None:
         leave_one_out(model, X, BINARY[::-1])
     with pytest.raises(DataError, match="targets of the fit"):
         leave_one_out(KernelRidge().fit(X, NUMBERS), X, NUMBERS + 1.0)
-    parts = GaussianProcessClassifier(KERNEL, optimizer=None, multi_class="one_vs_rest").fit(X, THREE)
-    with pytest.raises(ParameterError, match="multinomial"):
+    parts = GaussianProcessClassifier(KERNEL, optimizer=None, multi_class="one_vs_one").fit(X, THREE)
+    with pytest.raises(ParameterError, match="gives none"):
         leave_one_out(parts, X, THREE)

@@ -17,7 +17,7 @@ from mercer.estimators.shared.what_fits import bytes_in_blocks, solving_bytes
 from mercer.gram.hold import HELD_SHARE, WIDE, capacity, fits, held_bytes
 from mercer.gram.triangle import SHARE, triangle_bytes
 from mercer.landmarks.choose import choice_bytes, rows_seen
-from mercer.solvers.gaussian.approaches import approach
+from mercer.solvers.gaussian.approaches import Name, approach
 from mercer.solvers.linear import cholesky, iterative, penalty_path, primal, primal_steps
 from mercer.solvers.restricted import clusters, penalties, precondition
 from mercer.solvers.restricted.evidence_blocks import class_evidence_bytes
@@ -410,14 +410,17 @@ def _process_on_landmarks(model: Any, case: Case, way: Way) -> Way:
 
 def _process_of_classes(model: Any, case: Case) -> list[Way]:
     k = max(2, len(case.classes))
-    by = approach(case.n, k, model.approximation)
-    each = by.bytes_per_entry + (0 if case.definite else 8)
+    joint = k == 2 or model._scheme == "multinomial"
+    method: Name = "ep" if model.approximation == "ep" else "laplace"
+    by = approach(case.n, k if joint else 2, method)
+    # Each classifier of two keeps its factor.
+    each = by.bytes_per_entry + (0 if case.definite else 8) + (0 if joint else 8 * k)
     (plain,) = _process(model, case)
     many = k - 1 if k == 2 else k
     return [
         replace(
             plain,
-            name=f"{model.approximation}, factors in float64",
+            name=f"{method}, factors in float64",
             nbytes=each * case.n**2,
             operations=plain.operations * _NEWTON_STEPS * many,
         )
@@ -430,8 +433,7 @@ def _classes_on_landmarks(model: Any, case: Case, way: Way) -> Way:
     functions, pairs = (1, 1) if k == 2 else (k, k * (k - 1) // 2)
     own = max(choice_bytes(n, m, _how(model)), class_evidence_bytes(n, m, k))
     step = (1.0 + pairs) * n * m * m + (functions * m) ** 3 / 3
-    # Without a kernel it is a fixed one.
-    if model.optimizer is None or model.kernel is None:
+    if model.optimizer is None:
         work = way.operations + _NEWTON_STEPS * step
         return replace(way, nbytes=own, passes=_NEWTON_STEPS, exact=_NEWTON_STEPS, operations=work)
     (sample,) = _process_of_classes(clone(model).set_params(approximation="laplace"), case.of_rows(min(n, SAMPLE)))

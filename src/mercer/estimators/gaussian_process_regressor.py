@@ -19,15 +19,19 @@ from mercer.engine import memory, threads
 from mercer.estimators.gaussian.contradictions import warn_of_contradictions
 from mercer.estimators.gaussian.in_parts import PartRows, PartsFit
 from mercer.estimators.gaussian.options import (
+    ALPHA,
     NOISE_BOUNDS,
     ROWS_OR_LANDMARKS,
     TARGETS_AND_TREND,
     VARIANCES,
     check_search,
+    default_kernel,
+    is_bare,
     mean_functions,
     noise_parameter,
     one_column_kernel,
     row_variances,
+    scaled,
 )
 from mercer.estimators.gaussian.over_landmarks import SAMPLE, LandmarkFit, require_all_rows, require_landmarks
 from mercer.estimators.gaussian.periodogram import period_starts
@@ -77,8 +81,12 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
     Parameters
     ----------
     kernel : Kernel, scikit-learn kernel, str or callable, optional
-        The covariance function, whose free parameters are optimised, starting from their current values; None is
-        ``1.0 * RBF(1.0)``. Also a name (``"rbf"``, ...), a function ``(X, Z) -> block``, or ``"precomputed"``.
+        The covariance function, whose free parameters are optimised, starting from their current values. None is
+        ``1.0 * RBF(length)``, whose factor and length scale start at the mean square of the targets and the median
+        distance of rows (with ``optimizer=None``, it is ``1.0 * RBF(1.0)``). Also a name (``"rbf"``, ...), a
+        function ``(X, Z) -> block``, or ``"precomputed"``.
+        A kernel on strings, graphs, series or other objects that has no factor and no ``White`` term gets a factor,
+        which is learnt, unless ``optimizer`` is None.
     alpha : float or array-like of shape (n_samples,), default=1e-10
         Known variance of the noise, of all rows or of each; added to the diagonal of the kernel matrix.
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
@@ -95,11 +103,14 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         Number of targets of the prior, before a fit.
     random_state : int, RandomState or None, default=None
         Seed of the random starts, and with an approximation of the choice of landmarks.
-    noise : float, optional
+    noise : float, "auto" or None, default="auto"
         The start of the search for the variance :math:`\sigma^2` of the noise. None means no noise except alpha, and
-        the kernel may have a ``White`` term. By default the variances of predictions are those of ``m + f`` without
+        the kernel may have a ``White`` term. ``"auto"`` starts at a tenth of the mean square of the targets if the
+        kernel is None or gets a factor, alpha is left at its default, and there is a search; else it is None. The
+        variances of predictions are those of ``m + f`` without
         this noise, but with that of a ``White`` term; see ``observation`` of :meth:`predict`.
     noise_bounds : (float, float), default=(1e-8, 1e5)
+        With ``noise="auto"`` these defaults are in units of the mean square of the targets.
     mean : {"zero", "constant", "linear"}, default="zero"
         The mean function m: none, a constant, or a constant and a slope for each column. Its coefficients have a flat
         prior and are integrated out of the evidence.
@@ -265,14 +276,14 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         self,
         kernel: KernelLike | None = None,
         *,
-        alpha: Any = 1e-10,
+        alpha: Any = ALPHA,
         optimizer: Any = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
         normalize_y: bool = False,
         copy_X_train: bool = True,
         n_targets: int | None = None,
         random_state: int | np.random.RandomState | None = None,
-        noise: float | None = None,
+        noise: float | str | None = "auto",
         noise_bounds: tuple[float, float] = NOISE_BOUNDS,
         mean: str = "zero",
         objective: str = "evidence",
@@ -348,7 +359,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         variances = row_variances(self.alpha, len(y))
         self._fit_kernel(X, intercept=False)
         # Also says what is wrong with priors before any work.
-        noise = noise_parameter(self.noise, self.noise_bounds)
+        noise = noise_parameter(self.noise, self.noise_bounds, self._scale_kernel(X, y))
+        self.noise_ = None if noise is None else noise.value
         parameters = self._parameters(noise)
         log_prior = bind_priors(self.priors, parameters)
         self._forget()
@@ -408,6 +420,20 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         for name in ("L_", "_landmark_factors", "landmark_indices_", bounds, "search_rows_"):
             self.__dict__.pop(name, None)
 
+    def _scale_kernel(self, X: CheckedRows, y: Matrix) -> float | None:
+        """Scale the kernel if its factor is learnt by default; the unit of noise, None if that is not."""
+        if self.optimizer is None or not (self.kernel is None or is_bare(self.kernel_)):
+            return None
+        assert self.kernel_ is not None
+        size = float(np.mean(self.kernel_.diagonal(X)))
+        scale = 1.0 if self.normalize_y else float(np.mean(np.square(y)))
+        scale = scale if scale > _LEAST else 1.0
+        if not 0 < size < np.inf:
+            # The kernel is 0, of which the user is told.
+            return None
+        self.kernel_ = scaled(self.kernel_, scale / size)
+        return scale if np.ndim(self.alpha) == 0 and self.alpha == ALPHA else None
+
     def _check_targets(self, y: Matrix) -> None:
         columns = y.shape[1] if y.ndim > 1 else 1
         if self.n_targets is not None and self.n_targets != columns:
@@ -420,7 +446,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
 
     def _make_kernel(self, X: CheckedRows, gamma: Any) -> Kernel:
         if self.kernel is None:
-            return 1.0 * RBF(1.0)
+            return 1.0 * RBF(1.0) if self.optimizer is None else default_kernel(X)
         return one_column_kernel(super()._make_kernel(X, gamma), getattr(self, "n_features_in_", None))
 
     def _parameters(self, noise: Parameter | None) -> tuple[Parameter, ...]:
@@ -468,7 +494,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
             self.kernel_ = self.kernel_.with_theta(own)
         if self.search_ is None:
             # As given: a round trip through its logarithm would change its digits.
-            noise = 0.0 if self.noise is None else float(self.noise)
+            noise = self.noise_ or 0.0
         self.noise_ = noise if problem.free_noise else None
         self._variances = problem.variances
         solution = condition(problem, self.theta_, n_jobs=self.n_jobs)
@@ -532,7 +558,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         if theta.shape != self.theta_.shape:
             raise ParameterError(
                 f"theta must have the {len(self.theta_)} entries of theta_, but has {theta.size}: the free parameters "
-                f"of {self.kernel_!r}{', and the log of the noise variance' if self.noise is not None else ''}."
+                f"of {self.kernel_!r}{', and the log of the noise variance' if self.noise_ is not None else ''}."
             )
         objective = Objective(self._with_trend(self._variances), n_jobs=self.n_jobs)
         if not eval_gradient:

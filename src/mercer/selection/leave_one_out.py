@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -358,13 +358,20 @@ def _softmax_roots(p: Matrix) -> np.ndarray:
 
 
 def _latent(model: GaussianProcessClassifier, rows: _Rows) -> LeaveOneOut:
-    if model.estimators_:
+    if model.estimators_ and model.multi_class == "one_vs_one":
         raise ParameterError(
-            f"leave_one_out needs one posterior of all classes, but multi_class is {model.multi_class!r}; use "
-            "'multinomial'."
+            "leave_one_out needs probabilities of all classes, and multi_class='one_vs_one' gives none; use 'auto', "
+            "'one_vs_rest' or 'multinomial'."
         )
-    if not np.array_equal(rows.codes(model), model.y_train_):
+    codes = rows.codes(model)
+    if not np.array_equal(codes, model.y_train_):
         raise DataError("y differs from the labels of the fit; pass those.")
+    if model.estimators_:
+        each = [_latent(part, replace(rows, y=(codes == j).astype(int))) for j, part in enumerate(model.estimators_)]
+        against_rest = np.stack([one.probabilities[:, 1] for one in each if one.probabilities is not None], axis=1)
+        probabilities = against_rest / against_rest.sum(axis=1, keepdims=True)
+        predictions = model.classes_[probabilities.argmax(axis=1)]
+        return rows.classification(predictions, np.log(probabilities), probabilities, each[0].method, None)
     gram = rows.gram(model)
     slopes = np.ascontiguousarray(model.dual_coef_.T)
     two = len(model.classes_) == 2

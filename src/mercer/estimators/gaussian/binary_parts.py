@@ -52,11 +52,11 @@ def one_or_parts(model: KernelEstimator) -> bool:
         return False
     if not count:
         return not isinstance(model.kernel_, tuple) and _has_posterior(model)
-    expected = {"one_vs_rest": k, "one_vs_one": k * (k - 1) // 2}.get(model.multi_class, 0)
+    expected = {"one_vs_rest": k, "one_vs_one": k * (k - 1) // 2}.get(model._scheme, 0)
     kernels = model.kernel_ is None or (isinstance(model.kernel_, tuple) and len(model.kernel_) == count)
     # Over landmarks the rows are not known.
     split = count == expected and model.y_train_ is not None
-    pairs = zip(model.estimators_, parts(model.y_train_, k, model.multi_class) if split else ())
+    pairs = zip(model.estimators_, parts(model.y_train_, k, model._scheme) if split else ())
     return (
         k > 2
         and count == expected
@@ -161,8 +161,8 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
             "search_rows_": Count(least=1),
         },
         {
-            "multi_class": Word(("multinomial", "one_vs_rest", "one_vs_one")),
-            "approximation": Word(("laplace", "ep", "nystroem")),
+            "multi_class": Word(("auto", "multinomial", "one_vs_rest", "one_vs_one")),
+            "approximation": Word(("auto", "laplace", "ep", "nystroem")),
         },
         {"outputs": outputs},
         (ONE_OR_PARTS, theta_fits(lambda _: 0)),
@@ -175,7 +175,14 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
     @property
     def can_share(self) -> bool:
         """Whether a fit can use kernel matrices that exist already; classifiers of two have their own."""
-        return super().can_share and self.multi_class == "multinomial"
+        return super().can_share and self._scheme == "multinomial"
+
+    @property
+    def _scheme(self) -> str:
+        """How more than two classes are told apart."""
+        if self.multi_class != "auto":
+            return str(self.multi_class)
+        return "one_vs_rest" if self.approximation in ("auto", "ep") else "multinomial"
 
     @property
     def _expansion(self) -> KernelExpansion:
@@ -229,7 +236,7 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
         X, diagonal
             As for :meth:`latent_mean_and_variance`.
         """
-        if not self._has_parts() or self.multi_class == "one_vs_rest":
+        if not self._has_parts() or self._scheme == "one_vs_rest":
             logs = np.log(np.maximum(self.predict_proba(X, diagonal), np.finfo(np.float64).tiny))
             return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
         each = [part.decision_function(rows, diagonal) for part, rows in self._part_rows(X)]
@@ -280,7 +287,7 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
         if not self._is_precomputed:
             yield from ((part, X) for part in self.estimators_)
             return
-        rows = [rows for rows, _ in parts(self.y_train_, self.n_classes_, self.multi_class)]
+        rows = [rows for rows, _ in parts(self.y_train_, self.n_classes_, self._scheme)]
         for part, some in zip(self.estimators_, rows, strict=True):
             yield part, np.ascontiguousarray(X[:, some])
 

@@ -14,8 +14,10 @@ from mercer.data.seeds import generator
 from mercer.engine import threads
 from mercer.estimators.gaussian.covariance import covariance_of
 from mercer.estimators.gaussian.cross_covariance import KernelCross
-from mercer.estimators.gaussian.over_landmarks import SAMPLE, has_white
+from mercer.estimators.gaussian.options import has_part
+from mercer.estimators.gaussian.over_landmarks import SAMPLE
 from mercer.estimators.shared.parameters import require_whole
+from mercer.kernels import White
 from mercer.kernels.inputs import Rows
 from mercer.landmarks.choose import Landmarks, Names, choose, method_of, require_positive
 from mercer.solvers.gaussian.approaches import approach
@@ -53,7 +55,7 @@ def require_landmarks(learner: Any) -> None:
 def require_function(learner: Any) -> None:
     """Raise unless the kernel of a fit over landmarks is positive semi-definite and without noise."""
     require_positive(learner.kernel_, Names(type(learner).__name__))
-    if has_white(learner.kernel_):
+    if has_part(learner.kernel_, (White,)):
         raise ParameterError(
             f'approximation="nystroem" needs a kernel without White parts, but kernel is '
             f'{learner.kernel_!r}: {_WHITE}. Leave them out, or pass approximation="laplace".'

@@ -13,14 +13,21 @@ from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects, short
 from mercer.engine.tiles import spans
 from mercer.estimators.shared.base import KernelEstimator
+from mercer.estimators.shared.degenerate import median_distance
 from mercer.estimators.shared.parameters import is_among, require_seed, require_whole
 from mercer.gram import Gram
-from mercer.kernels import ExpSineSquared, Kernel, Periodic
+from mercer.kernels import RBF, ExpSineSquared, Kernel, Periodic, White
+from mercer.kernels.algebra import Scaled
 from mercer.kernels.inputs import Rows
 from mercer.kernels.modifiers import On, Warped
 from mercer.kernels.parameters import Parameter, check_bounds
 
+ALPHA = 1e-10
 NOISE_BOUNDS = (1e-8, 1e5)
+# Where the search for the noise starts, as a share of the mean square of the targets.
+_NOISE = 0.1
+# Rows of which distances are compared.
+_DISTANT = 500
 # Rows of a block of which the diagonal alone is needed.
 _EQUAL_ROWS = 32
 
@@ -66,16 +73,71 @@ VARIANCES = ("alpha is not a variance of at least 0, or one for each row", _are_
 """A rule for the fitted object: predictions of observations add ``alpha``."""
 
 
-def noise_parameter(noise: Any, bounds: Any) -> Parameter | None:
-    """The variance of the noise as a hyper-parameter; None if it is not one."""
+def default_kernel(X: CheckedRows) -> Kernel:
+    """``1.0 * RBF`` with the median distance of rows as its length scale; bounds are around it.
+
+    >>> default_kernel(np.array([[0.0], [300.0], [600.0]]))
+    1.0 * RBF(300.0).bounded(length_scale=(0.003, 30000000.0))
+    """
+    if isinstance(X, (Objects, MixedRows)):
+        return 1.0 * RBF(1.0)
+    # Rows in equal steps, in any order: a table may be sorted.
+    length = median_distance(X[:: -(-X.shape[0] // _DISTANT)]) if X.shape[0] > 1 else 0.0
+    if not 0 < length < np.inf:
+        return 1.0 * RBF(1.0)
+    low, high = RBF(1.0).parameters[0].bounds
+    return 1.0 * RBF(length).bounded(length_scale=(length * low, length * high))
+
+
+def is_bare(kernel: Kernel | None) -> bool:
+    """Whether it compares objects, such as strings, and has neither a factor nor noise of its own.
+
+    >>> from mercer.kernels import Spectrum, White
+    >>> is_bare(Spectrum(3).normalized()), is_bare(2.0 * Spectrum(3)), is_bare(RBF(1.0))
+    (True, False, False)
+    """
+    if kernel is None or not isinstance(kernel.kind_of_rows(), type):
+        return False
+    return not has_part(kernel, (Scaled, White))
+
+
+def has_part(part: Any, kinds: tuple[type, ...]) -> bool:
+    """Whether a kernel has a part of one of some classes.
+
+    >>> from mercer.kernels import White
+    >>> has_part(RBF(1.0) * White(2.0), (White,)), has_part(RBF(1.0), (White,))
+    (True, False)
+    """
+    return isinstance(part, kinds) or any(has_part(child, kinds) for _, child in part.children())
+
+
+def scaled(kernel: Kernel, scale: float) -> Kernel:
+    """The kernel times a free factor, whose start is ``scale``; bounds are around it."""
+    inner: Any = kernel.children()[0][1] if isinstance(kernel, Scaled) else kernel
+    low, high = Scaled(inner, 1.0).parameters[0].bounds
+    result: Kernel = Scaled(inner, scale).bounded(factor=(scale * low, scale * high))
+    return result
+
+
+def noise_parameter(noise: Any, bounds: Any, scale: float | None = None) -> Parameter | None:
+    """The variance of the noise as a hyper-parameter; None if it is not one.
+
+    ``scale`` is the unit of noise that is ``"auto"``; None if it is not learnt.
+    """
+    if isinstance(noise, str) and noise == "auto":
+        if scale is None:
+            return None
+        if tuple(bounds) == NOISE_BOUNDS:
+            bounds = tuple(scale * b for b in NOISE_BOUNDS)
+        noise = float(np.clip(_NOISE * scale, *bounds))
     if noise is None:
         return None
     low, high = check_bounds("noise_bounds", bounds)
     real = isinstance(noise, (int, float, np.integer, np.floating)) and not isinstance(noise, bool)
     if not real or not 0 < noise < np.inf:
         raise ParameterError(
-            f"noise must be None or the positive variance at which the search starts, but is {short(noise)}. For a "
-            "known variance pass alpha."
+            "noise must be 'auto', None or the positive variance at which the search starts, but is "
+            f"{short(noise)}. For a known variance pass alpha."
         )
     if low <= 0:
         raise ParameterError(f"noise_bounds must be above 0, but are {short(bounds)}.")

@@ -16,6 +16,7 @@ from mercer.data.seeds import generator
 from mercer.engine import memory, threads
 from mercer.estimators.gaussian.covariance import covariance_of
 from mercer.estimators.gaussian.cross_covariance import KernelCross
+from mercer.estimators.gaussian.options import has_part
 from mercer.estimators.gaussian.periodogram import period_starts
 from mercer.estimators.shared.expansion import without_noise
 from mercer.estimators.shared.parameters import require_choice, require_whole
@@ -70,19 +71,9 @@ def require_all_rows(learner: Any, what: str, instead: str = "None") -> None:
         )
 
 
-def has_white(part: Any) -> bool:
-    """Whether a kernel has a ``White`` part.
-
-    >>> from mercer.kernels import RBF
-    >>> has_white(RBF(1.0) * White(2.0)), has_white(RBF(1.0))
-    (True, False)
-    """
-    return isinstance(part, White) or any(has_white(child) for _, child in part.children())
-
-
 def _require_terms(kernel: Kernel) -> None:
     """Raise ParameterError if ``White`` is more than a term of the kernel, with or without a factor."""
-    if has_white(without_noise(kernel)):
+    if has_part(without_noise(kernel), (White,)):
         raise ParameterError(
             f'approximation="nystroem" needs a kernel whose White parts are terms of a sum with a kernel that is not '
             f"noise, as in RBF(1.0) + White(0.1), but kernel is {kernel!r}."
@@ -115,7 +106,7 @@ class LandmarkFit:
         """Search, project, and set all attributes that depend on them."""
         model, start_time = self.learner, time.perf_counter()
         _require_terms(model.kernel_)
-        if model.noise is None and not self.variances.all() and without_noise(model.kernel_) is model.kernel_:
+        if model.noise_ is None and not self.variances.all() and without_noise(model.kernel_) is model.kernel_:
             raise ParameterError(
                 'approximation="nystroem" needs noise in every row: pass noise=0.1, where its search starts, alpha '
                 "above 0, or a kernel with a White term."
@@ -154,7 +145,7 @@ class LandmarkFit:
     def _problem(self, landmarks: Landmarks) -> InducingRegression:
         model = self.learner
         covariance = KernelCross(model.kernel_, self.X, landmarks.rows, model.n_jobs)
-        return InducingRegression(covariance, self.targets, self.variances, model.noise is not None)
+        return InducingRegression(covariance, self.targets, self.variances, model.noise_ is not None)
 
     def _of_all_rows(self, problem: InducingRegression) -> InducingRegression:
         """The problem whose posterior is the answer."""
@@ -172,7 +163,7 @@ class LandmarkFit:
             covariance_of(model.kernel_, Rows(part), model.n_jobs),
             self.targets[rows],
             self.variances[rows],
-            free_noise=model.noise is not None,
+            free_noise=model.noise_ is not None,
         )
         objective = Objective(problem, n_jobs=model.n_jobs)
         more = period_starts(model.kernel_, part, self.targets[rows], self.parameters)
@@ -203,8 +194,8 @@ class LandmarkFit:
         count = len(model.kernel_.theta)
         if model.search_ is not None:
             model.kernel_ = model.kernel_.with_theta(theta[:count])
-        noise = None if model.noise is None else float(model.noise)
-        model.noise_ = noise if model.search_ is None or noise is None else float(np.exp(theta[count]))
+        if model.search_ is not None and model.noise_ is not None:
+            model.noise_ = float(np.exp(theta[count]))
         model.theta_ = theta
         model.X_train_, model.landmark_indices_ = landmarks.rows, landmarks.indices
         model.alpha_ = projected.beta.reshape(-1, *model.y_train_.shape[1:])

@@ -36,7 +36,7 @@ from mercer.estimators.shared.layout import read_only
 from mercer.gram import Gram
 from mercer.gram.hold import reserve_square
 from mercer.gram.protocol import GramMatrix
-from mercer.kernels import Kernel
+from mercer.kernels import RBF, Kernel
 from mercer.kernels.domain import checked_rows
 from mercer.kernels.inputs import Rows
 from mercer.kernels.plan import diagonal
@@ -252,7 +252,8 @@ class GaussianPredictions(KernelEstimator):
         # There is no fit whose columns these could be compared with.
         names, X = column_names(X), checked_rows(self.kernel, X, "X")
         rows, targets = Rows(X), self.n_targets or 1
-        kernel = bind_columns(self._make_kernel(X, self.gamma), names).with_data(X)
+        prior = 1.0 * RBF(1.0) if self.kernel is None else self._make_kernel(X, self.gamma)
+        kernel = bind_columns(prior, names).with_data(X)
         mean = np.zeros((rows.n, targets)) if targets > 1 else np.zeros(rows.n)
         if return_std:
             deviation = np.sqrt(self._prior_variance(kernel, rows, observation))
@@ -494,7 +495,7 @@ class GaussianPredictions(KernelEstimator):
         if covariance is None:
             covariance = self._covariance(self.X_train_)
         return GaussianRegression(
-            covariance, targets, variances, trend, self.noise is not None, counts_as_definite(self)
+            covariance, targets, variances, trend, self.noise_ is not None, counts_as_definite(self)
         )
 
     def _cross(self, X: CheckedRows) -> Any:
@@ -510,7 +511,7 @@ class GaussianPredictions(KernelEstimator):
         if observation is None:
             return variance
         # Before a fit the noise is where its search starts.
-        noise = getattr(self, "noise_", self.noise) or 0.0
+        noise = getattr(self, "noise_", None if isinstance(self.noise, str) else self.noise) or 0.0
         return variance + noise + (float(self.alpha) if np.ndim(self.alpha) == 0 else 0.0)
 
     def _unscaled(self, values: Matrix) -> Matrix:

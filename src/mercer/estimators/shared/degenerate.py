@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.spatial.distance import pdist
 
 from mercer._errors import DegenerateKernelWarning, warn_user
 from mercer._types import Array, CheckedRows, Positions
@@ -162,7 +163,7 @@ def _advice(kernel: Kernel | None, X: CheckedRows | None, sample: Positions, dia
     way = "Raise" if diagonal else "Lower"
     for leaf in _leaves(kernel):
         if isinstance(leaf, StationaryKernel) and isinstance(X, np.ndarray | sp.csr_matrix):
-            width = _median_distance(X[sample])
+            width = median_distance(X[sample])
             return f"{way} length_scale: the median distance between rows, {width:.3g}, is a good start."
         for item, info in leaf._numbers():
             if info["rules"] and isinstance(leaf, Kernel):
@@ -186,7 +187,6 @@ def _leaves(kernel: Expression) -> Iterator[Expression]:
         yield from _leaves(child)
 
 
-def _median_distance(rows: Any) -> float:
-    dense = np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
-    distances = np.sqrt(((dense[:, None] - dense) ** 2).sum(axis=-1))
-    return float(np.median(distances[np.triu_indices(len(dense), 1)]))
+def median_distance(rows: Any) -> float:
+    """The median Euclidean distance of two of several rows."""
+    return float(np.median(pdist(np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64))))

@@ -162,7 +162,7 @@ def _is_of_classes(learner: Any) -> bool:
 
 def _need(learner: Any, n: int, m: int) -> int:
     if _is_of_classes(learner):
-        joint = learner.multi_class == "multinomial"
+        joint = learner._scheme == "multinomial"
         solving = class_evidence_bytes(n, m, learner.n_classes_ if joint else 2)
         return max(solving, choice_bytes(n, m, _how(learner)))
     return max(solving_bytes(type(learner).__name__, n, m), choice_bytes(n, m, _how(learner)))
