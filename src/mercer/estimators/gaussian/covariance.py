@@ -138,8 +138,8 @@ class FactorCovariance(_Around):
     @cached_property
     def _whole(self) -> Matrix:
         memory.require(8 * self.n**2, "the kernel matrix")
-        out: Array = np.empty((self.n, self.n))
-        self.inner.matrix(self.inner.kernel.theta, out)
+        out = np.empty((self.n, self.n))
+        self.inner.matrix(np.zeros(0), out)
         return out
 
     def matrix(self, theta: Vector, out: Array) -> None:
