@@ -30,7 +30,9 @@ MORE = [
     pytest.param(mercer.OnlineKernelRegressor(budget=20, random_state=0), NUMBERS, id="OnlineKernelRegressor, budget"),
     pytest.param(mercer.KernelQuantileRegression([0.2, 0.8]), NUMBERS, id="KernelQuantileRegression, two"),
     pytest.param(SVC(), np.digitize(X[:, 0], [-0.5, 0.5]), id="SVC, three classes"),
-    pytest.param(GaussianProcessClassifier(), np.digitize(X[:, 0], [-0.5, 0.5]), id="GPC, three classes"),
+    pytest.param(
+        GaussianProcessClassifier(multi_class="multinomial"), np.digitize(X[:, 0], [-0.5, 0.5]), id="GPC, three classes"
+    ),
     pytest.param(GaussianProcessRegressor(noise=0.1), NUMBERS, id="GaussianProcessRegressor, noise"),
 ]
 

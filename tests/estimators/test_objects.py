@@ -15,8 +15,12 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 import mercer
 from mercer import SVC, KernelRidge, kernels
 from mercer._errors import DataError, ParameterError
+from mercer.estimators.gaussian.covariance import FactorCovariance, KernelCovariance, covariance_of
 from mercer.kernels import RBF, Spectrum, Subsequence, product_of
+from mercer.kernels.domain import checked_rows
+from mercer.kernels.inputs import Rows
 from mercer.maps import NystroemMap
+from mercer.solvers.gaussian.covariance import pull_matrix
 
 _rng = np.random.default_rng(0)
 TEXTS = ["".join(_rng.choice(list("ab" if i % 2 else "bc"), _rng.integers(1, 12))) for i in range(40)]
@@ -250,6 +254,20 @@ def test_processes_learn_the_scale_and_the_noise_of_kernels_on_objects() -> None
     assert plain.kernel_ == Spectrum(2)
     classes = mercer.GaussianProcessClassifier(Spectrum(2).normalized()).fit(TEXTS, np.median(NUMBERS) < NUMBERS)
     assert classes.kernel_.factor != 1.0
+
+
+def test_a_kernel_on_objects_is_evaluated_once_for_a_search_of_its_factor() -> None:
+    kernel = 2.0 * Spectrum(2)
+    rows = Rows(checked_rows(kernel, TEXTS * 15, "X"))
+    K = kernel(TEXTS * 15)
+    covariance = covariance_of(kernel, rows, None)
+    assert isinstance(covariance, FactorCovariance)
+    out, weights = np.empty_like(K), np.random.default_rng(0).normal(size=K.shape)
+    covariance.matrix(kernel.theta, out)
+    np.testing.assert_allclose(out, K, rtol=1e-12)
+    slope = pull_matrix(covariance, kernel.theta, weights + weights.T)
+    np.testing.assert_allclose(slope, np.sum((weights + weights.T) * K), rtol=1e-9)
+    assert isinstance(covariance_of(2.0 * RBF(1.0), rows, None), KernelCovariance)
 
 
 def test_the_evidence_tunes_the_parameters_of_a_kernel_on_strings() -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mercer._types import Array, Matrix, Positions, Vector
-from mercer.engine.tiles import Fill
+from mercer.engine import memory
+from mercer.engine.tiles import Fill, spans
 from mercer.gram import PrecomputedGram
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels import Kernel
+from mercer.kernels.algebra import Scaled
 from mercer.kernels.inputs import Rows
 from mercer.kernels.plan import Plan, check_finite
 from mercer.solvers.gaussian.covariance import Covariance, MatrixCovariance, diagonal_of
@@ -113,10 +116,52 @@ class EvaluatedCovariance(_Around):
         return self.inner.pullback(theta, weigh)
 
 
+@dataclass(frozen=True, eq=False)
+class FactorCovariance(_Around):
+    """A covariance without parameters times a factor, whose logarithm is theta.
+
+    Entries of kernels on objects take long, so that the matrix is evaluated once for a search.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF
+    >>> covariance = FactorCovariance(KernelCovariance(RBF(1.0).fixed(), np.array([[0.0], [2.0]])))
+    >>> out = np.empty((2, 2))
+    >>> covariance.matrix(np.log([3.0]), out)
+    >>> out.round(4).tolist()
+    [[3.0, 0.406], [0.406, 3.0]]
+    """
+
+    inner: KernelCovariance
+    size: ClassVar[int] = 1
+
+    @cached_property
+    def _whole(self) -> Matrix:
+        memory.require(8 * self.n**2, "the kernel matrix")
+        out = np.empty((self.n, self.n))
+        self.inner.matrix(np.zeros(0), out)
+        return out
+
+    def matrix(self, theta: Vector, out: Array) -> None:
+        np.multiply(self._whole, np.exp(theta[0]), out=out)
+
+    def pullback(self, theta: Vector, weigh: Fill) -> Array:
+        total = 0.0
+        for rows in spans(self.n):
+            for columns in spans(self.n):
+                weights = np.empty((rows.stop - rows.start, columns.stop - columns.start))
+                weigh(rows, columns, weights)
+                total += float(np.sum(weights * self._whole[rows, columns]))
+        return np.array([np.exp(theta[0]) * total])
+
+
 def covariance_of(kernel: Kernel | None, rows: Any, n_jobs: int | None, given: GramMatrix | None = None) -> Covariance:
     """Return the covariance of rows; for no kernel they are its matrix, and ``given`` is that of a kernel, if known."""
     if kernel is None:
         return MatrixCovariance(PrecomputedGram(rows))
+    inner: Any = kernel.children()[0][1] if isinstance(kernel, Scaled) and len(kernel.theta) == 1 else None
+    if inner is not None and not len(inner.theta) and isinstance(kernel.kind_of_rows(), type):
+        return FactorCovariance(KernelCovariance(inner, rows, n_jobs))
     computed = KernelCovariance(kernel, rows, n_jobs)
     return computed if given is None else EvaluatedCovariance(computed, given)
 
