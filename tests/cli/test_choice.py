@@ -245,12 +245,14 @@ def test_two_classes_without_probabilities_have_the_area_under_the_curve_of_thei
 def test_where_trees_do_better_the_default_is_tried(capsys):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.uniform(-3, 3, size=(400, 3)), columns=["a", "b", "c"])
-    frame.assign(y=np.sign(np.sin(2 * frame["a"])) + (frame["b"] > 0)).to_csv("steps.csv", index=False)
-    report = run_json(capsys, "fit", "steps.csv", "-t", "y", "--model", "ridge", "--set", "alpha=1")
+    frame.assign(y=2.0 * np.sin(2.0 * frame["a"]) + frame["b"] + 0.1 * rng.normal(size=400)).to_csv(
+        "a.csv", index=False
+    )
+    report = run_json(capsys, "fit", "a.csv", "-t", "y", "--model", "ridge", "--kernel", "linear", "--set", "alpha=1")
     assert list(report["scores"])[1] == "gradient boosting"
     advice = report["advice"]
     assert advice["text"].startswith("Gradient boosting scores higher than KernelRidge")
-    assert advice["command"] == "mercer fit steps.csv --target y" and "Try (R² " in advice["text"]
+    assert advice["command"] == "mercer fit a.csv --target y" and "Try (R² " in advice["text"]
     default = run_json(capsys, *shlex.split(advice["command"])[1:])
     assert default["model"] == "TabularRegressor"
 
@@ -265,7 +267,8 @@ def test_trees_see_the_columns_as_they_are_and_are_left_out_where_they_take_long
     assert codes.tolist() == [True, False] and len(np.unique(plain[:, 0])) == 3
     np.testing.assert_array_equal(plain[:, 1], size)
     frame.to_csv("towns.csv", index=False)
-    assert run_json(capsys, "fit", "towns.csv", "-t", "y")["scores"]["gradient boosting"]["r2"] > 0.95
+    task = ["--task", "regression"]
+    assert run_json(capsys, "fit", "towns.csv", "-t", "y", *task)["scores"]["gradient boosting"]["r2"] > 0.95
     assert "gradient boosting" not in run_json(capsys, "fit", "sample:digits", "--rows", "200")["scores"]
 
 
@@ -283,3 +286,82 @@ def test_rows_that_were_held_out_are_shown(capsys):
     out = capsys.readouterr().out
     assert f"{shown['inside']} of 80 held-out rows lie in their intervals." in out and shown["row"][1] in out
     assert len(out.splitlines()) <= 40
+
+
+def _months(n=120):
+    rng = np.random.default_rng(0)
+    day = pd.date_range("2020-01-01", periods=n).strftime("%Y-%m-%d").to_numpy()
+    frame = pd.DataFrame({"day": day, "who": rng.choice(list("abcdefgh"), n), "a": rng.normal(size=n)})
+    return frame.assign(y=2.0 * frame["a"] + rng.normal(size=n)).sample(frac=1.0, random_state=0)
+
+
+def test_the_last_rows_or_whole_groups_are_held_out(capsys):
+    frame = _months()
+    frame.to_csv("days.csv", index=False)
+    seen = []
+    for split in (["time", "day"], ["group", "who"], ["group", "who", "--drop", "who"], ["time", "a"]):
+        options = FitOptions("days.csv", "y", split=tuple(split[:2]), drop=split[3:])
+        job = fit._prepare(*fit._read(options)[:1], options, {}, {})
+        values = frame[split[1]].to_numpy()
+        test, train = set(values[job.test]), set(values[job.train])
+        assert not test & train and len(job.test) >= 24 and len(job.test) + len(job.train) == 120
+        assert split[0] == "group" or (min(test) > max(train) and len(job.test) == 24)
+        assert ("who" in job.schema.kinds) == (split[3:] != ["who"])
+        seen.append(job.test)
+    assert np.array_equal(seen[1], seen[2]) and len(seen[1]) < 60
+    report = run_json(
+        capsys, "fit", "days.csv", "-t", "y", "--split", "time", "day", "--model", "ridge", "-o", "m.mercer"
+    )
+    assert report["held_out_by"] == "the last ones by day" and "--split time day" in report["command"]
+    assert report["rows"]["held_out"] == 24 and report["refitted"]
+    assert main(["inspect", "m.mercer"]) == 0
+    assert "held out (the last ones by day)" in capsys.readouterr().out
+
+
+def test_rows_of_another_table_are_held_out(capsys):
+    frame = _months()
+    frame[:90].to_csv("old.csv", index=False)
+    frame[90:][["y", "a", "who", "day"]].assign(more=1).to_csv("new.csv", index=False)
+    report = run_json(capsys, "fit", "old.csv", "-t", "y", "--test", "new.csv", "-o", "m.mercer")
+    assert report["rows"] == {"all": 120, "fitted": 90, "held_out": 30} and not report["refitted"]
+    assert report["held_out_by"] == "those of new.csv"
+    r2 = run_json(capsys, "evaluate", "m.mercer", "new.csv")["scores"]["r2"]
+    assert r2 == pytest.approx(report["scores"]["TabularRegressor"]["r2"])
+    assert report["examples"]["row"][0] == "line 2 of new.csv"
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (["--split", "month", "day"], "--split is time or group and a column, but is 'month day'"),
+        (["--split", "time", "dy"], "has no column 'dy'; it has 'day', 'who'"),
+        (["--split", "time", "who"], "'a' in line 2 is no time"),
+        (["--split", "group", "one"], "leaves 0 rows to learn from"),
+        (["--test", "b.csv", "--test-size", "0.5"], "--test names the rows for the score"),
+        (["--test", "b.csv"], "b.csv has no column 'day'"),
+        (["--test", "c.csv"], "the column 'a' is numeric in one of days.csv and c.csv alone"),
+        (["--test", "nowhere.csv"], "nowhere.csv does not exist"),
+        (["--test", "days.csv", "--approximation", "nystroem"], "cannot be combined with --test"),
+    ],
+)
+def test_rows_that_cannot_be_held_out_are_told(capsys, options, words):
+    frame = _months().sort_values("who").assign(one=1)
+    frame.to_csv("days.csv", index=False)
+    frame.drop(columns="day").to_csv("b.csv", index=False)
+    frame.assign(a="much").to_csv("c.csv", index=False)
+    assert main(["fit", "days.csv", "-t", "y", *options]) != 0
+    assert words in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_column_that_alone_gives_the_target_is_told(capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=200)})
+    frame["y"] = np.where(frame["a"] + rng.normal(size=200) > 0, "dead", "alive")
+    frame["lives"] = np.where(frame["y"] == "alive", "yes", "no")
+    frame.to_csv("ship.csv", index=False)
+    assert main(["fit", "ship.csv", "-t", "y"]) == 0
+    assert "The column 'lives' alone gives 'y' in all held-out rows." in " ".join(capsys.readouterr().out.split())
+    assert run_json(capsys, "fit", "ship.csv", "-t", "y", "--drop", "lives")["telltale"] == ""
+    frame = pd.DataFrame({"euro": rng.lognormal(size=80), "b": rng.normal(size=80)})
+    frame.assign(cent=lambda its: 100 * its["euro"]).to_csv("prices.csv", index=False)
+    assert run_json(capsys, "fit", "prices.csv", "-t", "cent")["telltale"] == "euro"

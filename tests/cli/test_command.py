@@ -60,6 +60,7 @@ ASIDE = {
 def test_every_option_that_changes_the_model_is_printed() -> None:
     plain = FitOptions("a.csv", "y")
     others = {"str": "x", "bool": True, "int": 7, "float": 0.5, "list[str]": ["x"], "dict[str, str]": {"x": "text"}}
+    others["tuple[str, str]"] = ("time", "x")
     for field in dataclasses.fields(FitOptions):
         if field.name in ASIDE | {"folds"}:
             continue

@@ -124,6 +124,18 @@ TestSize = Annotated[
         help="Fraction of the rows held out for the score; 0 for none. By default 0.2, and 0.1 with --approximation.",
     ),
 ]
+TestFile = Annotated[
+    str | None,
+    typer.Option("--test", metavar="FILE", show_default=False, help="A table whose rows are held out for the score."),
+]
+Split = Annotated[
+    tuple[str, str] | None,
+    typer.Option(
+        metavar="time|group COLUMN",
+        show_default=False,
+        help="Hold out the last rows by time, or whole groups, in place of random rows.",
+    ),
+]
 Refit = Annotated[
     bool,
     typer.Option(
@@ -223,6 +235,8 @@ def fit_options(
     encoding: Encoding = None,
     sheet: Sheet = None,
     test_size: TestSize = None,
+    test: TestFile = None,
+    split: Split = None,
     refit: Refit = True,
     rows: Rows = None,
     seed: Seed = 0,
@@ -255,6 +269,8 @@ def fit_options(
         encoding=encoding,
         sheet=sheet,
         test_size=test_size,
+        test=test,
+        split=split,
         refit=refit,
         rows=rows,
         seed=seed,

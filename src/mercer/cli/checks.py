@@ -13,6 +13,7 @@ from mercer._registered import MODELS
 from mercer.cli.files import check_output
 from mercer.cli.options import (
     STANDARD,
+    WAYS,
     ExplainOptions,
     FitOptions,
     PlotOptions,
@@ -79,6 +80,10 @@ def check_fit(options: FitOptions) -> None:
         raise wrong_task(options.model, options.task)
     if not 0 <= options.held_out < 1:
         raise ParameterError(f"--test-size must be at least 0 and below 1, but is {options.held_out:g}.")
+    if options.split is not None and options.split[0] not in WAYS:
+        raise ParameterError(f"--split is {' or '.join(WAYS)} and a column, but is {' '.join(options.split)!r}.")
+    if options.test is not None and (options.split is not None or options.test_size is not None):
+        raise ParameterError("--test names the rows for the score, as --split and --test-size do; choose one of them.")
     if "kernel" in parse_settings(options.settings):
         raise ParameterError("the kernel is set by --kernel, not by --set.")
     check_choices(options.normalize, options.impute)
@@ -91,8 +96,9 @@ def check_fit(options: FitOptions) -> None:
         raise ParameterError(f"the target {target!r} cannot be a --{options.roles[target]} too; remove one of them.")
     _check_means(options)
     if options.approximation is None:
-        _check_single(options.data)
-        check_source(options.data)
+        for data in filter(None, (options.data, options.test)):
+            _check_single(data)
+            check_source(data)
 
 
 def _check_distinct(written: Mapping[str, Path | None], model: Path) -> None:
@@ -131,6 +137,8 @@ def _check_approximation(options: FitOptions) -> None:
         "--sheet": options.sheet is not None,
         "--report (mercer report MODEL DATA makes one of a part of the rows)": options.report is not None,
         "--text and --tree": bool(options.roles),
+        "--test": options.test is not None,
+        "--split": options.split is not None,
     }
     for name, is_given in given.items():
         if is_given:

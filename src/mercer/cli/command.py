@@ -10,7 +10,7 @@ from mercer.cli.options import FitOptions
 
 # Without --out, --n-jobs and --memory: the same model may have any name, and comes from any number of threads.
 _VALUES = ("target", "task", "model", "kernel", "impute", "axes", "rows", "approximation", "landmarks")
-_FURTHER = ("encoding", "sheet", "certify", "normalize", "test_size", "seed")
+_FURTHER = ("encoding", "sheet", "certify", "normalize", "test_size", "test", "seed")
 FLAGS = {"calibrate": "--calibrate", "parse_numbers": "--parse-numbers"}
 """Options that are given or not."""
 _LISTS = {"settings": "--set", "drop": "--drop"}
@@ -47,6 +47,8 @@ def _options(options: FitOptions) -> Iterator[str]:
     for name, option in _LISTS.items():
         for value in getattr(options, name):
             yield from (option, value)
+    if options.split is not None:
+        yield from ("--split", *options.split)
     for column, role in options.roles.items():
         yield from (f"--{role}", column)
     yield from (option for name, option in FLAGS.items() if getattr(options, name))

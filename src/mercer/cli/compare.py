@@ -50,6 +50,7 @@ _PLAIN = (
     "landmarks",
     "certify",
     "test_size",
+    "test",
     "rows",
     "seed",
     "memory",
@@ -212,7 +213,10 @@ def _simpler(rival: str, options: FitOptions, job: Job) -> FitOptions | None:
     task, raw = job.target.task, usage(job.model, job.target.task).raw
     if rival == TREES:
         default = FitOptions(options.data, target=options.target, task=options.task, drop=options.drop)
-        same = {name: getattr(options, name) for name in ("test_size", "rows", "seed", "memory", "n_jobs", "encoding")}
+        same = {
+            name: getattr(options, name)
+            for name in ("test_size", "test", "split", "rows", "seed", "memory", "encoding")
+        }
         return None if raw or options.roles else replace(default, **same, sheet=options.sheet)
     model, penalty = ("logistic", "C") if task == "classification" else ("ridge", "alpha")
     names = _names(options)
@@ -292,6 +296,7 @@ def command_line(options: FitOptions) -> str:
         words += [] if options.folds == plain.folds else ["--folds", str(options.folds)]
     for option, values in (("--set", options.settings), ("--drop", options.drop)):
         words += [word for value in values for word in (option, value)]
+    words += [] if options.split is None else ["--split", *options.split]
     for column, role in options.roles.items():
         words += [f"--{role}", column]
     if options.out is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -11,8 +12,12 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from mercer._errors import DataError, MercerWarning
+from mercer._optional import optional
 from mercer.data.target import Target
 from mercer.data.words import listing
+
+# Orders of groups that are tried.
+_ORDERS = 20
 
 
 def hold_out(target: Target, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -43,6 +48,58 @@ def hold_out(target: Target, share: float, seed: int) -> tuple[np.ndarray, np.nd
         warn_of_single(target.name, target.values[single])
     train, test = train_test_split(several, test_size=test_size, random_state=seed, stratify=codes[several])
     return np.sort(np.concatenate([train, rows[single]])), np.sort(test)
+
+
+def split_by(
+    way: str, column: Any, target: Target, share: float, seed: int, locate: Callable[[int], str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the row numbers of the training and of the held-out part: the last ones by time, or whole groups.
+
+    Parameters
+    ----------
+    way : {"time", "group"}
+    column : pandas.Series
+        Times, as numbers, dates or text of dates, or names of groups.
+    target : Target
+    share : float
+        Of the rows that are held out, at least.
+    seed : int
+        Of the groups that are drawn.
+    locate : callable
+        Describes the place of a row.
+
+    Raises
+    ------
+    DataError
+        If a time is missing or none, or if no rows would be left to learn two targets from.
+    """
+    name = column.name
+    if way == "time":
+        pandas = optional("pandas", "--split")
+        is_text = column.dtype == object or str(column.dtype) in ("string", "str")
+        times = pandas.to_datetime(column, errors="coerce", format="ISO8601") if is_text else column
+        bad = np.flatnonzero(times.isna())
+        if len(bad):
+            raise DataError(f"--split time {name}: {column.iloc[bad[0]]!r} in {locate(int(bad[0]))} is no time.")
+        codes = np.unique(times.to_numpy(), return_inverse=True)[1]
+    else:
+        labels = column.astype(str).to_numpy(dtype=str)
+        _, groups = np.unique(labels, return_inverse=True)
+        # The last ones of a random order. Groups differ: of several orders, that which holds out the fewest rows.
+        orders = [np.random.default_rng([seed, k]).permutation(groups.max() + 1)[groups] for k in range(_ORDERS)]
+        codes = min(orders, key=lambda order: _last(order, share).sum())
+    held_out = _last(codes, share)
+    if len(np.unique(target.values[~held_out])) < 2:
+        raise DataError(
+            f"--split {way} {name} leaves {int((~held_out).sum())} rows to learn from, with fewer than two targets; "
+            "choose another column or a smaller --test-size."
+        )
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
+def _last(codes: np.ndarray, share: float) -> np.ndarray:
+    """The rows (n,) with the largest codes, at least such a share of them, and all rows with the same code."""
+    return codes >= np.sort(codes)[len(codes) - max(1, int(np.ceil(share * len(codes))))]
 
 
 def warn_of_single(name: str, labels: np.ndarray) -> None:

@@ -22,6 +22,7 @@ class Job:
     ``default_kernel`` is the kernel for the roles of the columns if the user names none. ``model`` is the name of the
     learner, and ``why`` says in words why it was chosen. ``kernels`` are those to choose among, with their columns.
     ``locate`` says where in the file ``source`` a row is, and ``reading`` which columns were not taken as they are.
+    ``how`` says which rows are held out, if not random ones.
     """
 
     columns: Any
@@ -36,6 +37,7 @@ class Job:
     locate: Callable[[int], str] = row_place
     reading: Reading = field(default_factory=Reading)
     source: str = "the table"
+    how: str = ""
 
     def rows(self, positions: np.ndarray) -> Any:
         """Return some rows of the columns."""

@@ -34,6 +34,8 @@ class FitOptions:
     encoding: str | None = None
     sheet: str | None = None
     test_size: float | None = None
+    test: str | None = None
+    split: tuple[str, str] | None = None
     refit: bool = True
     rows: int | None = None
     seed: int = 0
@@ -63,6 +65,8 @@ class FitOptions:
         return self.test_size
 
 
+WAYS = ("time", "group")
+"""The ways of ``--split``."""
 EXACT = "exact"
 """The word of ``--certify`` for all pairs of rows."""
 # Intervals from fewer rows say nothing.

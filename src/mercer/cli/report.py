@@ -44,6 +44,7 @@ def plan(job: Job, options: FitOptions) -> dict[str, Any]:
         "encoded_columns": schema.encoded_columns,
         "roles": schema.roles,
         "seed": options.seed,
+        "held_out_by": job.how,
         "versions": {"mercer": importlib.metadata.version("mercer"), "python": platform.python_version()},
     }
 

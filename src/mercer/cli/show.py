@@ -212,7 +212,7 @@ class Printer:
             return
         how = "" if report["task"] == "regression" else "stratified, "
         by = f"every {report['every']}th row" if report.get("every") else f"{how}seed {report['seed']}"
-        title = f"Score on {counted(rows['held_out'], 'row')} held out ({by})"
+        title = f"Score on {counted(rows['held_out'], 'row')} held out ({report.get('held_out_by') or by})"
         (first, own), *others = scores.items()
         before = (report["search"] or {}).get("before", {})
         # A model without probabilities lacks the scores of these.
@@ -228,6 +228,11 @@ class Printer:
             words = [f"{label} {its['recall']:.0%} of {its['rows']}" for label, its in _first(by_class)]
             more = len(by_class) - len(words)
             self.say(f"Recall: {', '.join(words)}{f' and {more} more classes' if more else ''}.", "dim")
+
+        if report.get("telltale"):
+            name, target = report["telltale"], report["target"]
+            hint = f"The column {name!r} alone gives {target!r} in all held-out rows. If it is not known before "
+            self.say(f"{hint}{target!r} is, leave it out: --drop {shlex.quote(name)}.", "bold yellow")
 
     def _search(self, report: Mapping[str, Any]) -> None:
         """The best candidates of a search, and how sure it is which one is the best."""

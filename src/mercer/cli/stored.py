@@ -17,15 +17,15 @@ _SHAPE: dict[str, Any] = {
     "parameters": dict, "chosen": (str, type(None)), "classes": list, "certificate": (dict, type(None)),
     "certificate_text": str, "support_vectors": (int, type(None)), "scores": dict, "peak_bytes": _NUMBER,
     "process_peak_bytes": (int, type(None)), "refitted": bool, "missing": dict,
-    "model_why": str, "relevance": dict, "search": (dict, type(None)),
+    "model_why": str, "held_out_by": str, "telltale": str, "relevance": dict, "search": (dict, type(None)),
     "calibration": str, "versions": dict, "reading": {"numbers": dict, "dates": dict, "verbatim": (list, type(None))},
     "rows": {"all": int, "fitted": int, "held_out": int},
     "seconds": {"fit": _NUMBER, "all": _NUMBER},
 }  # fmt: skip
 # What older versions did not write.
 _ABSENT: dict[str, Any] = {
-    "missing": {}, "relevance": {}, "model_why": "", "calibration": "", "search": None, "versions": {},
-    "reading": {"numbers": {}, "dates": {}},
+    "missing": {}, "relevance": {}, "model_why": "", "held_out_by": "", "telltale": "", "calibration": "",
+    "search": None, "versions": {}, "reading": {"numbers": {}, "dates": {}},
 }  # fmt: skip
 _CERTIFICATE = {
     "status": str, "primal": _NUMBER, "dual": _NUMBER, "gap": _NUMBER, "relative_gap": _NUMBER,

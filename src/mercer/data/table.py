@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._errors import DataError
+from mercer._optional import optional
 from mercer.data.words import closest_names, listing
 
 # Squares of larger numbers overflow float64, and scales are computed from squares.
@@ -71,6 +72,8 @@ class Table:
         Returns the columns as text, as they are written, for formats of text.
     roles : dict of str to str
         Columns whose entries are compared without encoding, and their roles: keys of :data:`mercer.data.roles.ROLES`.
+    last : int
+        How many rows are those of another table that follows.
     """
 
     columns: Any
@@ -80,6 +83,7 @@ class Table:
     locate: Callable[[int], str] = row_place
     roles: dict[str, str] = field(default_factory=dict)
     written: Callable[[], Any] | None = None
+    last: int = 0
 
     @property
     def is_sparse(self) -> bool:
@@ -115,6 +119,39 @@ class Table:
             return self
         roles = {name: role for name, role in self.roles.items() if name not in names}
         return replace(self, columns=self.columns.drop(columns=names), roles=roles)
+
+    def followed_by(self, other: Table) -> Table:
+        """Return the table with the rows of another one, which has the same columns, after its own.
+
+        Raises
+        ------
+        DataError
+            If the other lacks a column, or has another kind of entries in one.
+        """
+        if self.is_sparse and other.is_sparse:
+            parts = [self.columns.copy(), other.columns.copy()]
+            width = max(part.shape[1] for part in parts)
+            for part in parts:
+                part.resize((part.shape[0], width))
+            columns = sp.vstack(parts, format="csr")
+        else:
+            for name in self.names:
+                if name not in other.names:
+                    raise DataError(f"{other.source} has no column {name!r}, which {self.source} has.")
+                kinds = [table.columns[name].dtype.kind in "iufb" for table in (self, other)]
+                if kinds[0] != kinds[1] and not other.columns[name].isna().all():
+                    raise DataError(f"the column {name!r} is numeric in one of {self.source} and {other.source} alone.")
+            pandas = optional("pandas", "tables of named columns")
+            columns = pandas.concat([self.columns, other.columns[self.names]], ignore_index=True)
+        n, mine, its = self.n_rows, self.locate, other.locate
+        return replace(
+            self,
+            columns=columns,
+            targets={name: np.concatenate([values, other.targets[name]]) for name, values in self.targets.items()},
+            locate=lambda row: mine(row) if row < n else f"{its(row - n)} of {other.source}",
+            written=None,
+            last=other.n_rows,
+        )
 
     def with_roles(self, roles: Mapping[str, str]) -> Table:
         """Return the table with further columns that are compared without encoding.
