@@ -21,6 +21,7 @@ from mercer.data.objects import short
 from mercer.data.statements import Floats, Is, Number
 from mercer.engine import memory
 from mercer.estimators.gaussian_process_regressor import GaussianProcessRegressor
+from mercer.estimators.shared.expansion import KernelExpansion
 from mercer.estimators.shared.intervals import Intervals, check_coverage
 from mercer.estimators.shared.targets import check_numbers, warn_of_constant, warn_of_outlier
 from mercer.estimators.tabular.base import COMMAND_LINE, TabularModel
@@ -347,6 +348,12 @@ class TabularRegressor(RegressorMixin, TabularModel):
     @property
     def _training_features(self) -> Any:
         return self.model_.X_train_
+
+    @property
+    def _expansion(self) -> KernelExpansion:
+        functions, scale = self.model_._expansion, self.target_scale_
+        mean = self.target_mean_ + scale * np.ravel(self.model_._y_mean)
+        return dataclasses.replace(functions, dual_coef=scale * functions.dual_coef, offsets=mean)
 
     def predict_quantiles(self, X: RowsLike, quantiles: ArrayLike = (0.05, 0.5, 0.95)) -> Matrix:
         r"""Return quantiles of new observations: the mean plus ``std`` times a quantile of standardised errors.
