@@ -22,7 +22,7 @@ from mercer.engine import memory
 from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression
 from mercer.estimators.shared.expansion import KernelExpansion
 from mercer.estimators.shared.labels import check_labels, class_factors, encoded
-from mercer.estimators.tabular.base import COMMAND_LINE, TabularModel
+from mercer.estimators.tabular.base import TabularModel
 from mercer.estimators.tabular.new_gaps import NewGaps
 from mercer.estimators.tabular.penalty import choose_cost
 from mercer.gram import Gram
@@ -131,7 +131,6 @@ class TabularClassifier(ClassifierMixin, TabularModel):
     ['cheap', 'expensive']
     """
 
-    _command_line = dataclasses.replace(COMMAND_LINE, frugal="svc")
     # Without noise the process goes through every label, and the length scales fit the rows that contradict others.
     _least_noise = 0.03
     _fitted = Fitted(

@@ -24,7 +24,7 @@ from mercer.estimators.gaussian_process_regressor import GaussianProcessRegresso
 from mercer.estimators.shared.expansion import KernelExpansion
 from mercer.estimators.shared.intervals import Intervals, check_coverage
 from mercer.estimators.shared.targets import check_numbers, warn_of_constant, warn_of_outlier
-from mercer.estimators.tabular.base import COMMAND_LINE, TabularModel
+from mercer.estimators.tabular.base import TabularModel
 from mercer.estimators.tabular.left_out import MOST_ROWS, LeftOutRows, error_quantiles, student_quantiles
 from mercer.estimators.tabular.new_gaps import FEW_DRAWS, NewGaps, have_new_categories
 from mercer.kernels import Kernel
@@ -147,7 +147,6 @@ class TabularRegressor(RegressorMixin, TabularModel):
     True
     """
 
-    _command_line = dataclasses.replace(COMMAND_LINE, frugal="svr")
     _few_rows = 10
     _fitted = Fitted(
         {

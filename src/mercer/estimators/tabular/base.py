@@ -53,18 +53,6 @@ def _chosen(model: Any) -> str:
     return f"the kernel by the evidence on {rows} rows, {model.search_.evaluations} evaluations{cost}"
 
 
-# The model that is fitted to all rows after the score starts where the scored one ended.
-COMMAND_LINE = CommandLine(
-    "auto",
-    parameters={"warm_start": True},
-    seeded=True,
-    pair_bytes=8 * _MATRICES,
-    most_rows=_MOST_ROWS,
-    raw=True,
-    choice=_chosen,
-)
-
-
 @documented
 class TabularModel(BaseEstimator, OneBlasThread):
     """Base of the estimators that choose everything for a table themselves.
@@ -81,6 +69,16 @@ class TabularModel(BaseEstimator, OneBlasThread):
     model_: Any
     certificate_: Certificate
 
+    # The model that is fitted to all rows after the score starts where the scored one ended.
+    _command_line: ClassVar[CommandLine] = CommandLine(
+        "auto",
+        parameters={"warm_start": True},
+        seeded=True,
+        pair_bytes=8 * _MATRICES,
+        most_rows=_MOST_ROWS,
+        raw=True,
+        choice=_chosen,
+    )
     # The least variance of the noise in the search, as a share of that of the targets.
     _least_noise: ClassVar[float] = 0.0
     # With fewer rows all parameters have a prior.
