@@ -58,7 +58,8 @@ class CommandLine:
     most_rows : int, optional
         With more rows the learner, chosen by default, takes a sample.
     frugal : str, default=""
-        The model for the same task whose memory does not grow with the square of the rows.
+        The model for the same task whose memory does not grow with the square of the rows, for learners with
+        ``pair_bytes`` that do not take a sample by themselves.
     low_rank : bool, default=False
         Whether a linear kernel in few columns needs no kernel matrix.
     advised : bool, default=True

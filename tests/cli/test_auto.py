@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 
 import numpy as np
@@ -220,6 +221,46 @@ def test_the_kernel_is_told_by_the_relevance_of_the_columns(capsys):
         assert "relevance size" in out and "Matern" not in out
     assert main(["inspect", "few.mercer", "--json"]) == 0
     assert "Matern" in json.loads(capsys.readouterr().out)["kernel"]
+
+
+@pytest.mark.parametrize(
+    ("options", "fits"), [([], 2), (["--no-refit"], 1), (["--calibrate"], 7), (["--rows", "900"], 1)]
+)
+def test_a_long_fit_says_how_long_it_takes(capsys, monkeypatch, options, fits):
+    x = np.arange(1300.0)
+    pd.DataFrame({"a": x % 7, "y": np.sin(x)}).to_csv("long.csv", index=False)
+    # The time of a fit is that of no machine.
+    estimate = importlib.import_module("mercer.costs.estimate")
+    monkeypatch.setattr(estimate.Speed, "seconds", lambda self, way, workers: 20.0)
+
+    class Stopped(Exception):
+        pass
+
+    def stop(*_, **__):
+        raise Stopped
+
+    monkeypatch.setattr("mercer.cli.fit._scored", stop)
+    code, out, _ = run(capsys, "fit", "long.csv", "-t", "y", *options)
+    assert code == 1
+    words = " ".join(out.split())
+    expected = estimate.in_words(20.0 * fits)
+    assert f"It takes about {expected} on" in words and "for less, use --rows" in words
+    monkeypatch.setattr(estimate.Speed, "seconds", lambda self, way, workers: 1.0)
+    assert "It takes" not in run(capsys, "fit", "long.csv", "-t", "y", *options)[1]
+
+
+@pytest.mark.parametrize(("rows", "fits"), [(40, 1), (48, 1), (50, 2)])
+def test_a_sample_is_fitted_once_where_another_would_be_no_larger(capsys, trips, monkeypatch, rows, fits):
+    sizes, original = [], mercer.TabularRegressor.fit
+
+    def counted(self, X, *more, **options):
+        sizes.append(len(X))
+        return original(self, X, *more, **options)
+
+    monkeypatch.setattr(mercer.TabularRegressor, "fit", counted)
+    report = run_json(capsys, "fit", "trips.csv", "-t", "price", "--drop", "dear", "--rows", rows)
+    assert sizes == [min(rows, 48), rows][:fits] and report["refitted"] == (fits == 2)
+    assert report["rows"] == {"all": 60, "fitted": rows, "held_out": 12}
 
 
 @pytest.mark.parametrize(

@@ -407,9 +407,9 @@ def test_a_sample_of_the_rows(capsys):
     assert report["rows"] == {"all": 1000, "fitted": 200, "held_out": 200}
     assert mercer.load("swiss_roll.mercer").estimator_.dual_coef_.shape[0] == 200
     _, out, _ = run(capsys, *data)
-    assert "fitted on 200 of all 1000 rows, drawn at random after the score" in " ".join(out.split())
-    _, out, _ = run(capsys, *data, "--no-refit")
-    assert "fitted on 200 of the 800 rows of the training part" in " ".join(out.split())
+    assert "fitted on 200 of the 800 rows of the training part, drawn at random" in " ".join(out.split())
+    _, out, _ = run(capsys, *data, "--rows", 900)
+    assert "fitted on 900 of all 1000 rows, drawn at random after the score" in " ".join(out.split())
     # Ten classes, each with its share.
     report = run_json(capsys, "fit", "sample:digits", "--rows", 300, "--set", "C=1")
     assert 295 <= report["rows"]["fitted"] <= 305 and report["scores"]["SVC"]["accuracy"] > 0.9

@@ -217,6 +217,22 @@ def test_a_pattern_of_files_and_a_model_without_a_decision_value(capsys: Any, sp
     assert "Fit again with a model of one kernel (--model svc," in err and "sklearn" not in err
 
 
+def test_the_default_model_is_explained_by_columns(capsys: Any) -> None:
+    x = np.arange(24.0)
+    frame = pd.DataFrame({"size": x, "town": np.where(x % 2, "Ulm", "Zug"), "price": 10.0 * x + 50.0 * (x % 2)})
+    frame.to_csv("homes.csv", index=False)
+    assert run(capsys, "fit", "homes.csv", "-t", "price", "-q")[0] == 0
+    result = explained(capsys, "homes.mercer", "homes.csv", "--row", 20)
+    predicted = mercer.load("homes.mercer").predict(frame[19:20])[0]
+    assert result["decision"] == pytest.approx(predicted) and result["method"] == "left out"
+    values = {part["name"]: part["value"] for part in result["parts"]}
+    assert list(values) == ["size", "town"] and all(value > 0 for value in values.values())
+    code, _, err = run(capsys, "explain", "homes.mercer", "homes.csv", "--row", 1, "--by", "rows")
+    assert code == 2 and "does not keep which rows of its fit its values belong to; use --by parts" in err
+    picture = ["--what", "contributions", "--row", 1, "-o", "row.svg"]
+    assert run(capsys, "plot", "homes.mercer", "homes.csv", *picture)[0] == 0
+
+
 def test_a_failure_in_json(capsys: Any, spam: str) -> None:
     code, out, _ = run(capsys, "explain", spam, "sms.csv", "--row", 9, "--json")
     assert code == 2 and json.loads(out)["exit_code"] == 2

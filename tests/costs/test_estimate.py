@@ -21,11 +21,15 @@ from mercer import (
     KernelPCA,
     KernelPerceptron,
     KernelRidge,
+    TabularClassifier,
+    TabularRegressor,
     config,
     estimate,
 )
 from mercer._errors import DataError, MemoryBudgetError, ParameterError
 from mercer.costs import speed
+from mercer.costs.estimate import estimate_for
+from mercer.costs.ways import Case, ways_of
 from mercer.engine import memory
 from mercer.gram import Gram
 from mercer.kernels import RBF, Spectrum
@@ -270,6 +274,18 @@ def test_other_learners_say_that_seconds_are_not_known() -> None:
         expected = estimate(model, (1000, 3))
         assert expected.seconds is None and expected.nbytes == 8_000_000 and expected.kernel_values == 500_500
         assert "not known" in str(expected)
+
+
+def test_learners_of_tables_are_a_search_and_a_fit() -> None:
+    X, y = rows(200)
+    few, many = (ways_of(TabularRegressor(), Case(n, 4))[0].operations for n in (1500, 20_000))
+    # The search has at most 1500 rows, and the fit a factor of all.
+    assert many - few == pytest.approx((20_000**3 - 1500**3) / 3) and few > 1500**3
+    (classes,) = ways_of(TabularClassifier(), Case(1500, 4, classes=(700, 800)))
+    assert classes.operations > 2 * few and classes.nbytes == 24 * 1500**2
+    for model in (TabularRegressor(), TabularClassifier()):
+        expected = estimate_for(model, X, y > 0, 1500)
+        assert expected.seconds is not None and expected.n == 1500 and not expected.note
 
 
 def test_a_class_decides_how_large_a_pair_is() -> None:

@@ -57,6 +57,8 @@ _FOLDS = 5
 _JUDGED, _COVERAGE = 500, 0.9
 # Rows on which an estimate looks at the kernel.
 _TIMED = 2000
+# An estimate takes half a second itself: with fewer rows there is none, and one of fewer seconds is not printed.
+_MANY, _SHORT = 1000, 10.0
 
 
 def fit(options: FitOptions) -> None:
@@ -86,7 +88,12 @@ def fit(options: FitOptions) -> None:
             printer.estimated(_estimated(model, job, options))
             return
         size = choose_size(options, job)
+        # The rows that are not held out have as large a sample as all rows have.
+        report["refitted"] = report["refitted"] and (size.most is None or size.most > len(job.train))
         printer.say(size.words, "dim")
+        expected = _expected(model, job, options, report["refitted"])
+        if expected:
+            printer.say(expected, "dim")
         with (
             naming_lines(model, job),
             printer.progress("fit" if options.tune is None else "tune", options.tune is not None),
@@ -102,13 +109,13 @@ def fit(options: FitOptions) -> None:
             results, recalls, predictions = _scores(model, job, predicted)
             shown = _examples(model, job, predicted)
             scored = None if page is None else _copied(model)
-            if options.refit and len(job.test):
+            if report["refitted"]:
                 rows = job.sample(np.arange(len(job.target.values)), size.most, options.seed)
                 _train(model, job, rows, options)
             # A model that cannot predict, such as one of five neighbours among three rows, is not written.
             model.predict(job.rows(rows[:1]))
             if options.calibrate:
-                report["calibration"] = _calibrated(model, job, rows, options)
+                report["calibration"] = _calibrated(model, job, rows, options, report["refitted"])
         report["rows"]["fitted"] = len(rows)
         report.update(outcome(model, _words(job, choice)), search=search)
         report.update(
@@ -159,6 +166,21 @@ def _estimated(model: TableModel, job: Job, options: FitOptions) -> Any:
     counted_rows = min(n, most or n)
     return importlib.import_module("mercer.costs.estimate").estimate_for(
         prepared.estimator, prepared.rows, prepared.target, counted_rows
+    )
+
+
+def _expected(model: TableModel, job: Job, options: FitOptions, refitted: bool) -> str:
+    """How long all fits take together, if the learner needs no choice and that is not short."""
+    if not usage(job.model, job.target.task).raw or len(job.train) < _MANY or options.tune is not None:
+        return ""
+    expected = _estimated(model, job, options)
+    again = _FOLDS if options.calibrate and (refitted or not len(job.test)) else 0
+    seconds = (expected.seconds or 0.0) * (1 + refitted + again)
+    if seconds < _SHORT:
+        return ""
+    words = importlib.import_module("mercer.costs.estimate").in_words(seconds)
+    return (
+        f"It takes about {words} on {counted(expected.threads, 'free thread')}; for less, use --rows with fewer rows."
     )
 
 
@@ -228,9 +250,9 @@ def _train(model: TableModel, job: Job, rows: np.ndarray, options: FitOptions) -
     return time.perf_counter() - start_time
 
 
-def _calibrated(model: TableModel, job: Job, rows: np.ndarray, options: FitOptions) -> str:
+def _calibrated(model: TableModel, job: Job, rows: np.ndarray, options: FitOptions, refitted: bool) -> str:
     """Learn how sure predictions are; returns how, in words."""
-    if not options.refit and len(job.test):
+    if not refitted and len(job.test):
         model.calibrate(job.rows(job.test), job.target.values[job.test], folds=None)
         return f"split conformal prediction by the {counted(len(job.test), 'row')} held out"
     with warnings.catch_warnings():

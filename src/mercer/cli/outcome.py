@@ -68,6 +68,8 @@ _OPTIONS = {
     "mercer.estimate(model, X) tells the seconds of a model with these parameters, and fits nothing.": (
         "With --dry-run the command tells the seconds of a fit, and fits nothing."
     ),
+    'by="parts"': "--by parts",
+    'by="rows"': "--by rows",
     "Pass a file that save() has written.": "Pass a file that mercer fit has written.",
     "Try other kernels (kernels=[...])": "Try other kernels (--kernel)",
     "Pass kernels=[...] to choose among several": "Pass --kernel several times to choose among several",

@@ -94,7 +94,7 @@ class Estimate:
                 f"{'fits' if self.fits else 'does not fit'}",
             ),
             ("kernel values", self._values()),
-            ("time", "not known" if self.seconds is None else f"about {_time(self.seconds)}, {self._threads()}"),
+            ("time", "not known" if self.seconds is None else f"about {in_words(self.seconds)}, {self._threads()}"),
             ("at most", self._limits()),
             *(("or", f"{name}: {memory.describe(nbytes)}") for name, nbytes in self.others),
         ]
@@ -269,10 +269,10 @@ def _is_classifier(model: Any) -> bool:
     return hasattr(type(model), "predict_proba") or hasattr(type(model), "decision_function")
 
 
-def _time(seconds: float) -> str:
-    """Seconds in words.
+def in_words(seconds: float) -> str:
+    """Return seconds as text.
 
-    >>> _time(0.013), _time(75.0), _time(9000.0)
+    >>> in_words(0.013), in_words(75.0), in_words(9000.0)
     ('0.013 s', '1 min 15 s', '2.5 h')
     """
     if seconds < 60:

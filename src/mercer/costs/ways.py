@@ -37,6 +37,9 @@ _PASSES, _PASSES_OF_NEWTON, _PASSES_OF_MULTIPLIERS = 12, 25, 50
 _REFRESHED = 4
 _PRODUCTS, _PRODUCTS_OF_LANCZOS, _NEWTON_STEPS = 40, 40, 8
 _EVALUATIONS = 30
+# Of learners of tables: what an evaluation takes with its gradient, in cubes of the rows; and what searches and
+# penalties of classes take together, in searches: two to four, since classes of unequal sizes have two of each.
+_EVALUATION_ON_TABLES, _CHOICES_OF_CLASSES = 3.0, 3.0
 # Residuals for the refinement of a float32 factor.
 _REFINED = 5
 # The same in the space of explicit features; an entry of these costs as much as so many operations in the cache.
@@ -478,6 +481,22 @@ def _components(model: Any, case: Case) -> list[Way]:
     return [whole, replace(lazy, exact=_PRODUCTS_OF_LANCZOS)]
 
 
+def _regression_on_tables(model: Any, case: Case) -> list[Way]:
+    (way,) = _others(model, case)
+    return [replace(way, operations=_search_on_tables(model, case) + case.n**3 / 3, known=True, note="")]
+
+
+def _classes_on_tables(model: Any, case: Case) -> list[Way]:
+    (way,), fit = _others(model, case), _logistic(model, case)[0]
+    operations = _CHOICES_OF_CLASSES * _search_on_tables(model, case)
+    return [replace(way, operations=operations, read=fit.read, known=True, note="")]
+
+
+def _search_on_tables(model: Any, case: Case) -> float:
+    """Operations, beside which those of kernel values are few."""
+    return _EVALUATIONS * _EVALUATION_ON_TABLES * float(min(case.n, model.search_rows)) ** 3
+
+
 def _others(model: Any, case: Case) -> list[Way]:
     each = command_line_of(type(model)).pair_bytes or 8
     note = f"how long {type(model).__name__} takes is not known"
@@ -492,4 +511,6 @@ _WAYS: dict[str, Ways] = {
     "GaussianProcessRegressor": _process,
     "GaussianProcessClassifier": _process_of_classes,
     "KernelPCA": _components,
+    "TabularClassifier": _classes_on_tables,
+    "TabularRegressor": _regression_on_tables,
 }

@@ -20,8 +20,9 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Floats, Is, Labels
 from mercer.engine import memory
 from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression
+from mercer.estimators.shared.expansion import KernelExpansion
 from mercer.estimators.shared.labels import check_labels, class_factors, encoded
-from mercer.estimators.tabular.base import COMMAND_LINE, TabularModel
+from mercer.estimators.tabular.base import TabularModel
 from mercer.estimators.tabular.new_gaps import NewGaps
 from mercer.estimators.tabular.penalty import choose_cost
 from mercer.gram import Gram
@@ -130,7 +131,6 @@ class TabularClassifier(ClassifierMixin, TabularModel):
     ['cheap', 'expensive']
     """
 
-    _command_line = dataclasses.replace(COMMAND_LINE, frugal="svc")
     # Without noise the process goes through every label, and the length scales fit the rows that contradict others.
     _least_noise = 0.03
     _fitted = Fitted(
@@ -281,10 +281,13 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         if gaps is not None:
             logarithms = self._averaged_logarithms(gaps)
             values[gaps.rows] = logarithms[:, 1] - logarithms[:, 0] if values.ndim == 1 else logarithms
-        if self._has_factors:
-            added = np.log(self.class_weight_)
-            values += added[1] - added[0] if values.ndim == 1 else added
-        return values
+        return values + self._added[0] if values.ndim == 1 else values + self._added
+
+    @property
+    def _added(self) -> Vector:
+        """What the factors of the classes add to each decision value, (1,) or (k,)."""
+        added = np.log(self.class_weight_) if self._has_factors else np.zeros(len(self.classes_))
+        return added[1:] - added[:1] if len(added) == 2 else added
 
     @property
     def _has_factors(self) -> bool:
@@ -300,6 +303,11 @@ class TabularClassifier(ClassifierMixin, TabularModel):
     @property
     def _training_features(self) -> Any:
         return self.model_.X_fit_
+
+    @property
+    def _expansion(self) -> KernelExpansion:
+        functions = self.model_._expansion
+        return dataclasses.replace(functions, offsets=functions.offsets + self._added)
 
     def predict(self, X: RowsLike) -> np.ndarray:
         """Return the most probable class of each row.

@@ -67,7 +67,9 @@ def contributions(model: Any, row: Any, *, output: Any = None, by: Literal["part
     ``method`` is ``"left out"``. Such values need not sum to anything. Without a symbol, node with its edges, subtree
     or member, the row is a shorter one. A time of a series is interpolated linearly between its neighbours, and a block
     of an image gets the mean colour of the image. A column is replaced by the entries of up to 100 stored rows of the
-    model, and the values are averaged; in a sparse row it is set to 0.
+    model, and the values are averaged; in a sparse row it is set to 0. ``TabularRegressor`` and ``TabularClassifier``
+    are explained in this way, with all that a column was encoded as exchanged together. Where the function is a sum of
+    functions of single columns, the values are exact: each is that of its column less the mean over these rows.
 
     Parameters
     ----------
@@ -147,6 +149,8 @@ def _split(problem: Explained, by: str) -> tuple[Method, Split]:
         raise ParameterError(
             'a row of kernel="precomputed" is kernel values, without parts; use by="rows", or fit a kernel object.'
         )
+    if problem.places is not None:
+        return "left out", leave_out(problem)
     if not problem.functions.rows.shape[0]:
         return "exact", Split([], np.zeros(0))
     sides = Sides(Rows(problem.row), Rows(problem.functions.rows), problem.weights, problem.columns)
@@ -166,7 +170,7 @@ def _by_rows(problem: Explained) -> Split:
         return Split([], np.zeros(0))
     if problem.origin is None:
         raise ParameterError(
-            'this model keeps its coefficients and not the rows of its fit; use by="parts", which gives columns.'
+            'this model does not keep which rows of its fit its values belong to; use by="parts", which gives columns.'
         )
     gram: Any = problem.functions.gram(problem.row, np.float64)
     block = np.asarray(gram.dense(), dtype=np.float64)

@@ -43,6 +43,9 @@ def leave_out(problem: Explained) -> Split:
     ParameterError
         If nothing can be left out of a row of this kind.
     """
+    if problem.places is not None:
+        used = [j for j, places in enumerate(problem.places) if len(places)]
+        return _without_columns(problem, used)
     if isinstance(problem.row, Objects):
         return _of_object(problem, problem.row, lambda rows: rows)
     if sp.issparse(problem.row):
@@ -218,11 +221,13 @@ def _taken(n: int, columns: int) -> Vector:
 
 def _exchanged(problem: Explained, j: int, taken: Vector) -> Any:
     rows: Any = problem.functions.rows
+    places = [j] if problem.places is None else problem.places[j].tolist()
     if not isinstance(problem.row, MixedRows):
         out = np.repeat(problem.row, len(taken), axis=0)
-        out[:, j] = rows[taken, j] if not sp.issparse(rows) else rows[taken][:, [j]].toarray().ravel()
+        others = rows[taken][:, places]
+        out[:, places] = others.toarray() if sp.issparse(others) else others
         return out
     same = np.zeros(len(taken), np.intp)
     own: Sequence[Any] = [None if c is None else c[same] for c in problem.row.columns]
-    columns = [rows.columns[j][taken] if i == j else column for i, column in enumerate(own)]
+    columns = [rows.columns[i][taken] if i in places else column for i, column in enumerate(own)]
     return MixedRows(columns, problem.row.names)

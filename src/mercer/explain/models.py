@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 
 from mercer._errors import DataError, ParameterError
-from mercer._types import Matrix, Vector
+from mercer._types import Matrix, Positions, Vector
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects, short
 from mercer.data.vectors import column_names
@@ -23,6 +23,7 @@ from mercer.estimators.shared.expansion import KernelExpansion
 from mercer.estimators.svm.on_landmarks import LandmarkPairs
 from mercer.estimators.svm.one_vs_one import PairExpansion, pair_values
 from mercer.estimators.table import TableModel
+from mercer.estimators.tabular.base import TabularModel
 from mercer.explain.result import Part
 from mercer.explain.split import Columns
 from mercer.kernels import Linear
@@ -53,6 +54,8 @@ class Explained:
         What its value is for.
     trend : list of (Part, float)
         What a mean function of the row adds beside the intercept.
+    places : list of ndarray or None
+        The positions in the row of what each column was encoded as, if the row is an encoded one of a table.
     """
 
     functions: KernelExpansion
@@ -63,6 +66,7 @@ class Explained:
     sign: float = 1.0
     output: str = ""
     trend: Sequence[tuple[Part, float]] = ()
+    places: Sequence[Positions] | None = None
 
     @property
     def weights(self) -> Vector:
@@ -98,6 +102,8 @@ def explained(model: Any, row: Any, output: Any) -> Explained:
         return _of_pipeline(model, row, output)
     if isinstance(model, TableModel):
         return _of_table(model, row, output)
+    if isinstance(model, TabularModel):
+        return _of_encoded(model, row, output)
     rows = _one_row(model._new_rows(_wrapped(model, row)) if hasattr(model, "_new_rows") else None, model)
     functions = _in_double(_functions(model))
     names = getattr(model, "feature_names_in_", None)
@@ -138,6 +144,23 @@ def _of_table(model: TableModel, row: Any, output: Any) -> Explained:
     return replace(problem, functions=scaled, trend=trend)
 
 
+def _of_encoded(model: TabularModel, row: Any, output: Any) -> Explained:
+    """Columns are those of the table, each of which may be several of the encoded row."""
+    features, gaps = model._encoded(_as_table(row))
+    _one_row(features, model)
+    names = tuple(map(str, model.encoder_.names_))
+    if gaps is not None:
+        new = listing([name for name, at in zip(names, model._places, strict=True) if gaps.missing[0, at].any()])
+        raise DataError(
+            f"the row has no entry in {new}, where every row of the fit has one: the prediction is an average over "
+            "what it may be. Fill it in to explain what the others contribute."
+        )
+    problem = Explained(
+        _in_double(_functions(model)), _double(features), Columns.numbered(names), None, places=model._places
+    )
+    return _chosen(model, problem, output)
+
+
 def _is_table(row: Any) -> bool:
     """Whether it is rows already, and not the entries of one."""
     array = isinstance(row, np.ndarray) and row.ndim == 2
@@ -154,6 +177,10 @@ def _wrapped(model: Any, row: Any) -> Any:
     if isinstance(kind, type):
         # An array of two axes may be a series, an image or a bag.
         return [row]
+    return _as_table(row)
+
+
+def _as_table(row: Any) -> Any:
     if hasattr(row, "to_frame") and hasattr(row, "index"):
         # A row of a data frame.
         return row.to_frame().T.infer_objects()
@@ -197,8 +224,8 @@ def _raise_no_decision_value(model: Any) -> Any:
 def has_decision_value(learner: Any) -> bool:
     """Whether a learner decides by values that are sums over rows, as one with a single kernel does.
 
-    >>> from mercer import SVC, TabularClassifier
-    >>> has_decision_value(SVC()), has_decision_value(TabularClassifier())
+    >>> from mercer import SVC, KernelNeighborsClassifier
+    >>> has_decision_value(SVC()), has_decision_value(KernelNeighborsClassifier())
     (True, False)
     """
     decides = is_classifier(learner) or is_regressor(learner) or is_outlier_detector(learner)

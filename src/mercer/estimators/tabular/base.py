@@ -29,6 +29,7 @@ from mercer.data.statements import Count, Floats, Is, Labels, Number
 from mercer.data.vectors import refuse_unreal
 from mercer.engine import memory
 from mercer.engine.threads import OneBlasThread
+from mercer.estimators.shared.expansion import KernelExpansion
 from mercer.estimators.shared.parameters import require_flags, require_whole
 from mercer.estimators.shared.statements import Jobs
 from mercer.estimators.shared.weights import check_sample_weight
@@ -52,18 +53,6 @@ def _chosen(model: Any) -> str:
     return f"the kernel by the evidence on {rows} rows, {model.search_.evaluations} evaluations{cost}"
 
 
-# The model that is fitted to all rows after the score starts where the scored one ended.
-COMMAND_LINE = CommandLine(
-    "auto",
-    parameters={"warm_start": True},
-    seeded=True,
-    pair_bytes=8 * _MATRICES,
-    most_rows=_MOST_ROWS,
-    raw=True,
-    choice=_chosen,
-)
-
-
 @documented
 class TabularModel(BaseEstimator, OneBlasThread):
     """Base of the estimators that choose everything for a table themselves.
@@ -80,6 +69,16 @@ class TabularModel(BaseEstimator, OneBlasThread):
     model_: Any
     certificate_: Certificate
 
+    # The model that is fitted to all rows after the score starts where the scored one ended.
+    _command_line: ClassVar[CommandLine] = CommandLine(
+        "auto",
+        parameters={"warm_start": True},
+        seeded=True,
+        pair_bytes=8 * _MATRICES,
+        most_rows=_MOST_ROWS,
+        raw=True,
+        choice=_chosen,
+    )
     # The least variance of the noise in the search, as a share of that of the targets.
     _least_noise: ClassVar[float] = 0.0
     # With fewer rows all parameters have a prior.
@@ -158,6 +157,20 @@ class TabularModel(BaseEstimator, OneBlasThread):
         """The rows that were learnt from, as features."""
         raise NotImplementedError
 
+    @property
+    def _expansion(self) -> KernelExpansion:
+        """The functions that decide, of rows as features, in the units of predictions or decision values."""
+        raise NotImplementedError
+
+    @property
+    def _places(self) -> list[Positions]:
+        """The positions of the features of each column; none for one that says nothing."""
+        sources, texts = self.encoder_.sources_, self.encoder_.texts_
+        places = [np.flatnonzero(sources == column) for column in range(self.n_features_in_)]
+        for number, column in enumerate(texts):
+            places[column] = np.append(places[column], len(sources) + number)
+        return places
+
     def _kept_rows(self, n: int, codes: Positions | None) -> tuple[Positions, np.random.RandomState]:
         """The rows that are learnt from: all that ``max_rows`` or the memory allow, in random order."""
         random = generator(self.random_state)
@@ -220,12 +233,7 @@ class TabularModel(BaseEstimator, OneBlasThread):
 
     def _relevance(self, function: Callable[[Any], Vector], features: Any, random: np.random.RandomState) -> Vector:
         """That of each column for values of the fitted function."""
-        encoder = self.encoder_
-        sources = encoder.sources_
-        positions = [np.flatnonzero(sources == column) for column in range(self.n_features_in_)]
-        for number, column in enumerate(encoder.texts_):
-            positions[column] = np.append(positions[column], len(sources) + number)
-        return relevance(function, features, positions, random)
+        return relevance(function, features, self._places, random)
 
     def _certified(self, n: int, seconds: float, peak: int) -> Certificate:
         """That of the model, with the whole work and, where rows were left out, how many."""
