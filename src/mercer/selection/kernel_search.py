@@ -43,18 +43,20 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     What is searched, and in which ranges, comes from the learner and the data: its penalties (``C``, ``alpha``, ``nu``,
     ``epsilon``), ``gamma`` of a kernel by name, and every free parameter of a :class:`~mercer.kernels.Kernel`, whatever
-    it compares. Length scales begin around the 0.1 and 0.9 quantiles of the distances between rows, penalties at the
-    size of k(x, x), ``epsilon`` at the spread of the targets. The search goes from a coarse grid in the logarithms to a
-    quarter of its spacing around the best, and beyond the range where the best lies at its edge. Fits share their
-    kernel matrices, as in :class:`~mercer.selection.GridSearchCV`. Where ``tol`` of a support vector regression is
-    above 0.1 or below 1e-10 of the standard deviation of the targets, candidates have 0.001 of it.
+    it compares; of a kernel on objects also whole numbers, such as the length of a substring or the width of a band,
+    the cheapest first. What its rules take from rows, such as a median, becomes a number. Length scales begin around
+    the 0.1 and 0.9 quantiles of the distances between rows, penalties at the size of k(x, x), ``epsilon`` at the spread
+    of the targets. The search goes from a coarse grid in the logarithms to a quarter of its spacing around the best,
+    and beyond the range where the best lies at its edge. Fits share their kernel matrices, as in
+    :class:`~mercer.selection.GridSearchCV`. Where ``tol`` of a support vector regression is above 0.1 or below 1e-10 of
+    the standard deviation of the targets, candidates have 0.001 of it.
 
     Parameters
     ----------
     estimator : estimator
         A learner of Mercer, or a pipeline whose last step is one. Parameters that are not searched keep their values.
     kernels : list of kernels, optional
-        Values of the learner's ``kernel`` to choose among, for any kind of rows.
+        Values of the learner's ``kernel`` to choose among, for any kind of rows. Their whole numbers are kept.
     cv : int, splitter or iterable, default=5
         Folds, stratified for classifiers.
     scoring : str or callable, optional
@@ -97,7 +99,7 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         The results, the best first, made when asked for.
     stop_reason_ : str
         Why the search ended: done, certified, budget or interrupted, in words; and the names of what was searched. All
-        else, such as whole numbers of kernels, was kept as it is.
+        else was kept as it is.
     sharing_ : str
         What the fits had in common.
     scorer_, n_splits_, classes_, n_features_in_, feature_names_in_

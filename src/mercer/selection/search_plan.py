@@ -140,7 +140,7 @@ class SearchPlan:
     def _begin(self) -> None:
         """One candidate alone, which tells how long the others take."""
         plan = self._plans[0]
-        self._evaluate(0, [min(plan.coarse(), key=plan.distance)], self.pace.loose)
+        self._evaluate(0, [min(plan.coarse(), key=plan.order)], self.pace.loose)
 
     def _refine(self) -> None:
         """Go on around the best candidate of each space that may have the best of all, the most promising first."""
@@ -234,11 +234,12 @@ class SearchPlan:
 
     def _evaluate(self, space: int, points: Sequence[Point], tol: float | None) -> None:
         """Evaluate points of a space, those with the same kernel together, as long as the budget suffices."""
-        middle = self._plans[space].distance
         fresh = [
             p for p in points if (space, p) not in self._number or self.candidates[self._number[space, p]].tol != tol
         ]
-        parameters = {point: self.spaces[space].parameters(point) for point in sorted(fresh, key=middle)}
+        parameters = {
+            point: self.spaces[space].parameters(point) for point in sorted(fresh, key=self._plans[space].order)
+        }
         ordered = list(parameters)
         for group in self.evaluator.groups(list(parameters.values()), tol):
             left = [ordered[n] for n in group]

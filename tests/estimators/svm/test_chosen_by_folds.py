@@ -158,7 +158,7 @@ def test_scikit_learns_checks(settings: list[Any], monkeypatch: pytest.MonkeyPat
     # The fits of the folds are most of the time, and no check looks at them: two folds, and
     # factors of 10.
     monkeypatch.setattr("mercer.estimators.svm.chosen_by_folds._FOLDS", 2)
-    monkeypatch.setattr("mercer.selection.coarse_to_fine._FINEST", math.log(10.0))
+    monkeypatch.setattr("mercer.selection.coarse_to_fine.FINEST", math.log(10.0))
     others = not_passed(in_turn(settings, 0))
     # Folds of repeated rows are other folds than those of rows with weights.
     assert set(others) <= {
