@@ -56,9 +56,15 @@ class Evaluated:
     why: str = ""
     error: str = ""
 
+    @classmethod
+    def unscored(cls, parameters: Mapping[str, Any], tol: float | None, folds: int) -> Evaluated:
+        """Return a candidate whose fits were stopped by the end of the time budget."""
+        nothing = np.full(folds, np.nan)
+        return cls(parameters, tol, *[nothing] * 5, why="the time budget ended before its scores were known")
+
     @property
     def mean(self) -> float:
-        """The mean score; NaN if a fit failed."""
+        """The mean score; NaN if a fit failed, or was stopped."""
         return float(np.mean(self.scores))
 
     @property

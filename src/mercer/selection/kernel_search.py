@@ -62,8 +62,9 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
     scoring : str or callable, optional
         The metric; the ``score`` of the estimator by default.
     time_budget : float, default=60
-        Seconds after which the best candidate so far is taken, its fit to all rows included. The time in which loops
-        are compiled, once on a machine, does not count.
+        Seconds after which the best candidate so far is taken, its fit to all rows included; without a score so far,
+        the cheapest candidate, whose score is NaN then. The time in which loops are compiled, once on a machine, does
+        not count.
     random_state : int, RandomState instance or None, default=None
         Seed of the sample of rows from which ranges are taken. More rows than 400 are sampled.
     refit : bool, default=True
@@ -180,7 +181,7 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         -----
         MercerWarning
             If no candidate is better than predictions that know the targets alone, the budget sufficed for one
-            candidate only, the search was interrupted, or candidates failed.
+            candidate or none, the search was interrupted, or candidates failed.
         """
         check_arguments(self)
         budget = TimeBudget(float(self.time_budget))
@@ -213,7 +214,7 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
                 f"{', and fits it to all rows now' if self.refit else ''}.",
                 MercerWarning,
             )
-        elif stop is Stop.exceeded:
+        elif stop in (Stop.exceeded, Stop.unscored):
             warn_user(f"KernelSearchCV ended after one candidate. {stop.value}", MercerWarning)
         warn_if_by_nothing(self.best_score_, self.estimator, scorer, data)
         self.scorer_ = scorer
@@ -232,7 +233,8 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         tol = tolerance_for(learner, data.y)
         learner = learner if tol is None else clone(learner).set_params(tol=tol)
         own, loose = tolerances_of(learner, max(len(fold.train) for fold in data.folds))
-        return Pace(own, loose, min(settings.resolve_jobs(self.n_jobs), len(data.folds)))
+        n = len(data.folds)
+        return Pace(own, loose, min(settings.resolve_jobs(self.n_jobs), n), n)
 
     def _open_log(self, data: SearchData) -> SearchLog | None:
         if self.log is None:
@@ -242,7 +244,7 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def _take_results(self, plan: SearchPlan, stop: Stop, data: SearchData) -> None:
         candidates = plan.candidates
-        best = plan.best
+        best = plan.best if stop is not Stop.unscored else len(candidates) - 1
         if best is None:
             raise AllFailedError(f"All {len(candidates)} candidates failed:\n{by_kernel(candidates)}")
         failed = [one for one in candidates if one.error]

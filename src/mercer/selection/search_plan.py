@@ -44,6 +44,10 @@ class Stop(Enum):
         "budget: after the first candidate, the time left did not suffice for another one and the fit to all rows, as "
         "far as the time of the first one tells, so nothing was compared; raise time_budget."
     )
+    unscored = (
+        "budget: it ended before the first candidate had a score, so nothing was compared, and the cheapest candidate "
+        "is taken; raise time_budget."
+    )
     interrupted = "interrupted: the search was stopped by hand; this is the best candidate so far."
 
 
@@ -62,11 +66,13 @@ class Pace:
         the learner's own.
     threads : int
         So many folds are fitted at a time.
+    folds : int
     """
 
     own: float | None
     loose: float | None
     threads: int
+    folds: int
 
 
 @dataclass(eq=False)
@@ -95,6 +101,8 @@ class SearchPlan:
         self._number: dict[tuple[int, Point], int] = {}
         # Candidates whose interval has become as narrow as rounding allows.
         self._exhausted: set[int] = set()
+        # Seconds of what the folds share, such as the kernel matrix, by space and place of the kernel in it.
+        self._shared: dict[tuple[int, Point], float] = {}
         self._progress = Progress(None, "search", self.verbose)
 
     @property
@@ -130,6 +138,8 @@ class SearchPlan:
                 self._refine()
             self._tighten()
         except _OutOfTimeError:
+            if self.best is None and not self.candidates[-1].error:
+                return Stop.unscored
             return Stop.budget if len(self.candidates) > 1 else Stop.exceeded
         except KeyboardInterrupt:
             if self.best is None:
@@ -261,17 +271,22 @@ class SearchPlan:
 
     def _evaluate_together(self, space: int, parameters: dict[Point, dict[str, Any]], tol: float | None) -> None:
         begin = working_time()
-        # Without a candidate there would be no result.
-        seconds = np.inf if self.best is None else self.budget.left - self.budget.refit
         try:
-            with threads.until(seconds):
+            with threads.until(max(self.budget.left - self.budget.refit, 0.0)):
                 made = self.evaluator.evaluate(list(parameters.values()), tol)
         except TimeoutError:
+            if self.best is None:
+                # Without a candidate there would be no result.
+                point, first = next(iter(parameters.items()))
+                self._record(space, point, Evaluated.unscored(first, tol, self.pace.folds))
             raise _OutOfTimeError from None
         # Those from a log took no time now.
         known = sum(float(np.nansum(one.seconds)) for one in made) / self.pace.threads
-        self.budget.learn(space, list(parameters), tol, max(working_time() - begin, known))
+        seconds = working_time() - begin
+        self.budget.learn(space, list(parameters), tol, max(seconds, known))
         for point, one in zip(parameters, made):
+            kernel = self._kernel(space, point)
+            self._shared[kernel] = max(seconds - known, self._shared.get(kernel, 0.0))
             self._record(space, point, one)
 
     def _record(self, space: int, point: Point, one: Evaluated) -> None:
@@ -284,11 +299,15 @@ class SearchPlan:
             self.candidates[number] = one
         best = self.best
         if best is not None:
-            self.budget.refit = self._seconds_of_refit(self.candidates[best])
+            self.budget.refit = self._seconds_of_refit(best)
             what = "candidates" if self._progress.done else "candidate"
             note = f"{what}, best score {self.candidates[best].mean:.5g}"
             self._progress.advance(note=note)
 
-    def _seconds_of_refit(self, one: Evaluated) -> float:
-        """A fit to all rows has no matrix to share, and more rows than a fold."""
-        return 2.0 * float(np.nanmax(one.seconds)) * (1.0 if one.tol is None else 2.0)
+    def _kernel(self, space: int, point: Point) -> tuple[int, Point]:
+        return space, point[: len(self.spaces[space].scales)]
+
+    def _seconds_of_refit(self, number: int) -> float:
+        """A fit to all rows evaluates its own matrix, and has more rows than a fold."""
+        one, shared = self.candidates[number], self._shared.get(self._kernel(*self._where[number]), 0.0)
+        return shared + 2.0 * float(np.nanmax(one.seconds)) * (1.0 if one.tol is None else 2.0)
