@@ -47,6 +47,7 @@ from mercer.kernels import (
     from_function,
 )
 from mercer.selection import kernel_search
+from mercer.selection.evaluated import Evaluator
 from mercer.selection.ranges import scale_axes
 from mercer.selection.time_budget import TimeBudget
 from search_cases import curve, three_classes, two_classes
@@ -495,3 +496,25 @@ def test_the_size_of_the_targets_makes_no_difference(
         assert search.score(X, size * y) > 0.5
         scores.append(search.best_score_)
     np.testing.assert_allclose(scores, scores[0], atol=0.1)
+
+
+def test_bounds_of_many_pairs_of_classes_come_last(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    X, y = two_classes(60)
+    usual = KernelSearchCV(SVC(), cv=2, random_state=0, refit=False).fit(X, y)
+    asked = []
+    evaluate = Evaluator.evaluate
+
+    def noted(self: Evaluator, parameters: Any, tol: Any, bounded: bool = True) -> Any:
+        asked.append(bounded)
+        return evaluate(self, parameters, tol, bounded)
+
+    monkeypatch.setattr(Evaluator, "evaluate", noted)
+    monkeypatch.setattr(kernel_search, "_PAIRS", 0)
+    search = KernelSearchCV(SVC(), cv=2, random_state=0, refit=False, log=tmp_path / "log").fit(X, y)
+    assert asked == sorted(asked) and {*asked} == {False, True}
+    assert search.best_params_ == usual.best_params_ and search.certified_ == usual.certified_
+    assert np.isfinite(search.bounds_).all() and search.bounds_reason_ == ""
+    asked.clear()
+    again = clone(search).fit(X, y)
+    assert True not in asked
+    np.testing.assert_array_equal(again.bounds_, search.bounds_)

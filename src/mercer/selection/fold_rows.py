@@ -173,11 +173,11 @@ class FoldMatrices:
         self._is_full = True
         self.close()
 
-    def _drop_unused(self, needed: float = np.inf) -> None:
-        """Drop unused matrices, but keep expensive ones as long as so many bytes are free; the oldest go first."""
+    def _drop_unused(self, needed: int | None = None) -> None:
+        """Drop unused matrices, all or until so many bytes are free: cheap ones, and of the others the oldest first."""
         with self._lock:
             for kernel in [kernel for kernel in self._evaluated if kernel not in self._in_use]:
-                if not (fits(needed) and self._is_expensive(kernel)):
+                if needed is None or not (fits(needed) and self._is_expensive(kernel)):
                     self._evaluated.pop(kernel)[1].close()
 
 

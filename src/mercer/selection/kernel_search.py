@@ -22,6 +22,7 @@ from mercer._types import Vector
 from mercer.data.words import listing
 from mercer.engine import settings
 from mercer.engine.settings import interrupts_raise
+from mercer.estimators.svc import SVC
 from mercer.selection.bounds import ScoreBounds
 from mercer.selection.by_nothing import warn_if_by_nothing
 from mercer.selection.candidates import learner_of, with_parameters
@@ -35,6 +36,9 @@ from mercer.selection.search_plan import Pace, SearchPlan, Stop
 from mercer.selection.search_spaces import spaces_of
 from mercer.selection.time_budget import TimeBudget
 from mercer.selection.tolerances import tolerance_for, tolerances_of
+
+# The bounds of more pairs of classes than this take longer than their fits: of 325 pairs on 700 rows, three times.
+_PAIRS = 10
 
 
 @documented
@@ -234,7 +238,9 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         learner = learner if tol is None else clone(learner).set_params(tol=tol)
         own, loose = tolerances_of(learner, max(len(fold.train) for fold in data.folds))
         n = len(data.folds)
-        return Pace(own, loose, min(settings.resolve_jobs(self.n_jobs), n), n)
+        classes = len(np.unique(data.y)) if isinstance(learner, SVC) else 2
+        first = classes * (classes - 1) // 2 <= _PAIRS
+        return Pace(own, loose, min(settings.resolve_jobs(self.n_jobs), n), n, first)
 
     def _open_log(self, data: SearchData) -> SearchLog | None:
         if self.log is None:

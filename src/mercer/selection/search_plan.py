@@ -14,7 +14,7 @@ from mercer.engine import threads
 from mercer.engine.progress import Progress
 from mercer.loops.compilation import working_time
 from mercer.selection.coarse_to_fine import CoarseToFine
-from mercer.selection.evaluated import Evaluated
+from mercer.selection.evaluated import DEFERRED, Evaluated
 from mercer.selection.ranges import Point, Space
 from mercer.selection.search_log import Evaluates
 from mercer.selection.time_budget import TimeBudget
@@ -67,12 +67,15 @@ class Pace:
     threads : int
         So many folds are fitted at a time.
     folds : int
+    bounds_first : bool
+        Whether each score has its interval from the start, and not only when all others are known.
     """
 
     own: float | None
     loose: float | None
     threads: int
     folds: int
+    bounds_first: bool
 
 
 @dataclass(eq=False)
@@ -103,6 +106,7 @@ class SearchPlan:
         self._exhausted: set[int] = set()
         # Seconds of what the folds share, such as the kernel matrix, by space and place of the kernel in it.
         self._shared: dict[tuple[int, Point], float] = {}
+        self._bounded = self.pace.bounds_first
         self._progress = Progress(None, "search", self.verbose)
 
     @property
@@ -134,6 +138,7 @@ class SearchPlan:
             for space, plan in enumerate(self._plans):
                 self._evaluate(space, plan.coarse(), self.pace.loose)
             self._refine()
+            self._bound()
             while self._settle():
                 self._refine()
             self._tighten()
@@ -159,6 +164,13 @@ class SearchPlan:
             if not todo:
                 return
             self._evaluate(*todo[0], self.pace.loose)
+
+    def _bound(self) -> None:
+        """Fit the candidates again whose intervals were left for later."""
+        self._bounded = True
+        for space in range(len(self.spaces)):
+            points = [self._where[n][1] for n, one in enumerate(self.candidates) if one.why == DEFERRED]
+            self._evaluate(space, [point for point in points if (space, point) in self._number], self.pace.loose)
 
     def _next(self, space: int) -> list[Point]:
         scores = {point: self.candidates[n].mean for (number, point), n in self._number.items() if number == space}
@@ -244,9 +256,7 @@ class SearchPlan:
 
     def _evaluate(self, space: int, points: Sequence[Point], tol: float | None) -> None:
         """Evaluate points of a space, those with the same kernel together, as long as the budget suffices."""
-        fresh = [
-            p for p in points if (space, p) not in self._number or self.candidates[self._number[space, p]].tol != tol
-        ]
+        fresh = [point for point in points if not self._is_known(space, point, tol)]
         parameters = {
             point: self.spaces[space].parameters(point) for point in sorted(fresh, key=self._plans[space].order)
         }
@@ -257,6 +267,11 @@ class SearchPlan:
                 some = self._affordable(space, left, tol)
                 self._evaluate_together(space, {point: parameters[point] for point in some}, tol)
                 left = left[len(some) :]
+
+    def _is_known(self, space: int, point: Point, tol: float | None) -> bool:
+        number = self._number.get((space, point))
+        one = None if number is None else self.candidates[number]
+        return one is not None and one.tol == tol and not (self._bounded and one.why == DEFERRED)
 
     def _affordable(self, space: int, points: list[Point], tol: float | None) -> list[Point]:
         """As many of the first points as the budget suffices for."""
@@ -273,7 +288,7 @@ class SearchPlan:
         begin = working_time()
         try:
             with threads.until(max(self.budget.left - self.budget.refit, 0.0)):
-                made = self.evaluator.evaluate(list(parameters.values()), tol)
+                made = self.evaluator.evaluate(list(parameters.values()), tol, self._bounded)
         except TimeoutError:
             if self.best is None:
                 # Without a candidate there would be no result.
