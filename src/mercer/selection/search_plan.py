@@ -45,8 +45,8 @@ class Stop(Enum):
         "far as the time of the first one tells, so nothing was compared; raise time_budget."
     )
     unscored = (
-        "budget: it ended before the first candidate had a score, so nothing was compared, and the cheapest candidate "
-        "is taken; raise time_budget."
+        "budget: it ended before the first candidate had a score. The cheapest candidate is taken, so nothing was "
+        "compared; raise time_budget."
     )
     interrupted = "interrupted: the search was stopped by hand; this is the best candidate so far."
 
