@@ -103,6 +103,11 @@ def search_without_grid() -> Any:
     return importlib.import_module("mercer").KernelSearchCV
 
 
+def estimate_of(model: Any, X: Any) -> Any:
+    """What :func:`mercer.estimate` returns, which stands on the learners."""
+    return importlib.import_module("mercer").estimate(model, X)
+
+
 def command_line_of(cls: type) -> CommandLine:
     """What an estimator states of its use on the command line."""
     command_line: CommandLine = getattr(cls, "_command_line", CommandLine())

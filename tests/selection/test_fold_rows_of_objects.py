@@ -189,3 +189,15 @@ def test_kernels_of_several_depths_on_graphs_refine_labels_once(
     assert len(times) == shared + alone
     made = [kernel.normalized() for kernel in kernels] if normalized else kernels
     both(GridSearchCV(SVC(), {"kernel": made, "C": [0.01, 0.1, 1.0]}, cv=THREE), graphs, y)
+
+
+def test_expensive_matrices_are_kept_while_there_is_room() -> None:
+    n = 60
+    for memory, count in (None, 2), (40 * n * n, 3):
+        with config(memory=memory):
+            matrices = FoldMatrices(Strings.of(words(n)), 1)
+            for decay in (0.5, 0.7, 0.5):
+                matrices.begin()
+                assert matrices.matrix(Subsequence(3, decay=decay)) is not None
+            assert matrices.count == count
+            matrices.close()

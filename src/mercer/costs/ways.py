@@ -223,6 +223,10 @@ def _landmarks(model: Any, case: Case) -> Way:
     if name != "KernelLogisticRegression":
         # Losses with kinks are solved in float64.
         passes = exact = _PASSES_OF_MULTIPLIERS * (_PARTS if case.blocks else 1)
+    if case.costly and not case.d and not case.blocks:
+        # Values of objects are evaluated once, and then read.
+        read, work = 8.0 * n * m * passes, way.operations + pairs * _REFRESHED * factors
+        return replace(way, before=way.before + sample * m, passes=1, exact=1, read=read, operations=work)
     # Each row is in the pairs of its class.
     a_pass = 2 * way.a_pass // max(2, len(case.classes)) if pairs > 1 else way.a_pass
     work = way.operations + max(1, pairs) * _REFRESHED * factors

@@ -26,7 +26,7 @@ from mercer.estimators.shared.labels import check_labels, class_factors, encoded
 from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
 from mercer.estimators.shared.on_blocks import BlockFit, require_checkpoint
 from mercer.estimators.shared.on_dask import DaskFit
-from mercer.estimators.shared.parameters import require_flags, require_positive, require_whole
+from mercer.estimators.shared.parameters import require_flags, require_number, require_positive, require_whole
 from mercer.estimators.shared.restricted import require_approximation
 from mercer.estimators.shared.restricted_risk import (
     OnLandmarks,
@@ -39,6 +39,7 @@ from mercer.estimators.shared.restricted_risk import (
 from mercer.estimators.shared.statements import FitRows, outputs
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel, weighted_gram
 from mercer.estimators.shared.whole_rows import takes_parts
+from mercer.estimators.svm.chosen_by_folds import CHOICE, FoldChoice
 from mercer.kernels.convert import KernelLike
 from mercer.losses import Logistic
 from mercer.solvers import evaluate
@@ -75,9 +76,11 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
 
     Parameters
     ----------
-    C : float, default=1.0
+    C : float or "cv", default=1.0
         Weight of the sum of the losses against half the squared norm, above 0; smaller values give smoother
-        probabilities.
+        probabilities. ``"cv"`` chooses it with the best accuracy over five stratified folds, along a path with one
+        kernel matrix, as :class:`~mercer.KernelSearchCV` with ``random_state=0``; not for rows in parts. The choice is
+        in ``C_`` and ``search_``.
     kernel : str, Kernel, scikit-learn kernel or callable, default="rbf"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ...), a kernel of :mod:`mercer.kernels`, a
         function ``(X, Z) -> block``, or ``"precomputed"``.
@@ -159,6 +162,8 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         over the landmarks, and the violation is the length of the gradient.
     fit_status_ : int
         0 if the tolerance was met, else 1.
+    C_, search_
+        With ``C="cv"``: the chosen value, and a :class:`~mercer.estimators.svm.chosen_by_folds.FoldSearch`.
     kernel_ : Kernel
         The kernel with its parameters (None for ``"precomputed"``).
     n_features_in_ : int
@@ -196,6 +201,9 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
     [0.01, 0.47, 0.98]
     >>> model.certificate_.gap < 1e-9
     True
+    >>> chosen = KernelLogisticRegression(C="cv", gamma=2.0).fit(X, np.abs(X[:, 0]) > 0.5)
+    >>> chosen.search_.best["C"] == chosen.C_
+    True
     """
 
     certificate_: Certificate
@@ -204,6 +212,7 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
     may_leave_landmarks_open = True
     _continuation = FromAttributes()
     _command_line = CommandLine("logistic")
+    _choice = FoldChoice(("C",))
     _fitted = Fitted(
         {
             "classes_": Labels("k", least=2),
@@ -215,7 +224,7 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
             "certificate_": Is(Certificate),
             "fit_status_": Count(most=1),
         },
-        {"landmark_indices_": Maybe(Whole("n", distinct=True))},
+        {"landmark_indices_": Maybe(Whole("n", distinct=True)), **CHOICE.sometimes},
         derived={"outputs": outputs},
     )
 
@@ -226,7 +235,7 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
     def __init__(
         self,
         *,
-        C: float = 1.0,
+        C: float | str = 1.0,
         kernel: KernelLike = "rbf",
         gamma: float | str = "scale",
         degree: int = 3,
@@ -286,14 +295,15 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         start_time = time.perf_counter()
         if is_left_open(self):
             return fit_along_numbers(self, X, y, sample_weight)
-        self._check_parameters()
         started = start(self, X, y, sample_weight)
+        if self._choice.left_open(self) and started is None:
+            return self._choice.fit(self, X, y, sample_weight)
+        self._choice.forget(self)
         if started is not None:
+            self._choice.require_values(self)
+            self._check_parameters()
             return self._fit_in_parts(started)
-        X = self._check_X(X, reset=True)
-        y, weight = check_labels(type(self).__name__, y, X.shape[0]), check_sample_weight(sample_weight, X)
-        used = np.flatnonzero(weight)
-        classes, codes = encoded(type(self).__name__, y, used)
+        X, weight, used, classes, codes = self._check_data(X, y, sample_weight)
         forget(self, "landmark_indices_")
         last = self._last_point(X.shape[0], used, len(classes))
         fit_weighted_kernel(self, X, weight, intercept=bool(self.fit_intercept))
@@ -328,11 +338,8 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         Certificate
         """
         refuse_certificate(self)
-        self._check_parameters()
-        X = self._check_X(X, reset=True)
-        y, weight = check_labels(type(self).__name__, y, X.shape[0]), check_sample_weight(sample_weight, X)
-        used = np.flatnonzero(weight)
-        classes, codes = encoded(type(self).__name__, y, used)
+        self._choice.require_values(self)
+        X, weight, used, classes, codes = self._check_data(X, y, sample_weight)
         outputs, intercept = 1 if len(classes) == 2 else len(classes), bool(self.fit_intercept)
         A = coefficients.weights(outputs, X.shape[0], weight)[:, used].T
         offsets = coefficients.offsets(outputs, allowed=intercept)
@@ -488,8 +495,26 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         weights = np.ascontiguousarray(self.dual_coef_[:, used].T)
         return LogisticPoint(weights, np.zeros_like(weights), self.intercept_)
 
+    @property
+    def learns_kernel(self) -> bool:
+        """Whether the fit chooses C by folds, so that no other fit can share its kernel matrix."""
+        return bool(self._choice.left_open(self))
+
+    def _check_data(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None
+    ) -> tuple[CheckedRows, Vector, NDArray[np.intp], np.ndarray, NDArray[np.intp]]:
+        """Check all; return the rows, weights, positions with a weight, the classes, and their numbers there."""
+        self._check_parameters()
+        X = self._check_X(X, reset=True)
+        y, weight = check_labels(type(self).__name__, y, X.shape[0]), check_sample_weight(sample_weight, X)
+        used = np.flatnonzero(weight)
+        return X, weight, used, *encoded(type(self).__name__, y, used)
+
     def _check_parameters(self) -> None:
-        require_positive(self, "C", "tol")
+        self._choice.refuse_loo(self)
+        words = f"a finite number above 0{self._choice.or_word(self, 'C')}"
+        require_number(self, "C", words, lambda value: 0 < value < np.inf)
+        require_positive(self, "tol")
         require_whole(self, "max_iter", "a whole number of Newton steps, at least 1")
         require_flags(self, "fit_intercept", "warm_start")
         require_checkpoint(self)

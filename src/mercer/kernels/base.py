@@ -21,6 +21,7 @@ from mercer.kernels.parameters import Bounds, Parameter, check_bounds, check_num
 
 LinearParts = list[tuple[float, Any]]
 Definiteness = Literal["positive", "conditional", "indefinite"]
+Searched = Mapping[str, tuple[Any, ...]]
 Kind = type[Objects] | Literal["vectors", "table", "anything"]
 
 # Precedence of what a kernel prints as, from loosest to tightest binding.
@@ -40,6 +41,8 @@ class Expression(abc.ABC):
     precedence: ClassVar[int] = ATOM
     on_trust: ClassVar[bool] = False
     """Whether nothing but the user's word says what the kernel's definiteness is."""
+    searched: ClassVar[Searched] = {}
+    """Values that a search tries for parameters that are not free numbers, the cheapest to evaluate first."""
 
     def __post_init__(self) -> None:
         for item, info in self._numbers():
@@ -122,6 +125,29 @@ class Expression(abc.ABC):
     def _numbers_of(self, rows: Rows) -> dict[str, Any]:
         """The numbers that stand for the rules that this kernel's parameters name."""
         return {}
+
+    def searched_values(self, rows: Rows) -> dict[str, tuple[Any, ...]]:
+        """Values to try for parameters that are not free numbers, such as the length of a substring.
+
+        Parameters
+        ----------
+        rows : Rows
+            Those of a fit, or a sample.
+
+        Returns
+        -------
+        dict of str to tuple
+            By the names of :meth:`get_params`, the cheapest to evaluate first, the present value among them.
+        """
+        found = {name: _with_own(getattr(self, name), values) for name, values in self._searched(rows).items()}
+        parts = self.children()
+        inside = self._seen_by_parts(rows) if parts else rows
+        for part, child in parts:
+            found |= {f"{part}__{name}": values for name, values in child.searched_values(inside).items()}
+        return found
+
+    def _searched(self, rows: Rows) -> Searched:
+        return self.searched
 
     def _seen_by_parts(self, rows: Rows) -> Rows:
         """The rows as the kernels that this one is made of see them."""
@@ -448,6 +474,11 @@ class Expression(abc.ABC):
 
 def _called(kind: Kind) -> str:
     return kind if isinstance(kind, str) else kind.kind
+
+
+def _with_own(own: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The values, which ascend, with the present one in its place."""
+    return values if own in values else tuple(sorted((*values, own)))
 
 
 def _print_value(value: Any) -> str:

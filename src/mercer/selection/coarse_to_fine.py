@@ -6,10 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from mercer.selection.ranges import Axis, Point
+from mercer.selection.ranges import FINEST, Axis, Point
 
-# Spacing at which the search ends, as a factor of the parameter.
-_FINEST = math.log(2.0)
 # Up to so many axes all neighbours are tried, with more those along an axis.
 _BOX = 2
 
@@ -62,9 +60,9 @@ class CoarseToFine:
             around = [point for point in self._around(best) if point not in scores]
             if around:
                 return around
-            if all(spacing <= _FINEST for spacing in self._spacing):
+            if all(spacing <= FINEST for spacing in self._spacing):
                 return []
-            self._spacing = [spacing if spacing <= _FINEST else 0.5 * spacing for spacing in self._spacing]
+            self._spacing = [spacing if spacing <= FINEST else 0.5 * spacing for spacing in self._spacing]
 
     def best(self, scores: Mapping[Point, float]) -> Point:
         """The best point; among equals the one that is nearest to the middle."""
@@ -73,6 +71,10 @@ class CoarseToFine:
     def distance(self, point: Point) -> float:
         """The squared distance from the middle, in units of the coarse spacing."""
         return sum(((a - axis.middle) / axis.spacing) ** 2 for a, axis in zip(point, self.axes))
+
+    def order(self, point: Point) -> tuple[float, float]:
+        """What points are sorted by: kernels that are cheap to evaluate first, then the nearest to the middle."""
+        return sum(value for value, axis in zip(point, self.axes) if axis.values), self.distance(point)
 
     def _around(self, best: Point) -> list[Point]:
         """The neighbours of a point at the spacing of now, inside the limits of the axes."""

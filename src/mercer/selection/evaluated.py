@@ -56,9 +56,16 @@ class Evaluated:
     why: str = ""
     error: str = ""
 
+    @classmethod
+    def unscored(cls, parameters: Mapping[str, Any], tol: float | None, folds: int) -> Evaluated:
+        """Return a candidate whose fits were stopped by the end of the time budget."""
+        scores, lower, upper, seconds, score_seconds = np.full((5, folds), np.nan)
+        why = "the time budget ended before its scores were known"
+        return cls(parameters, tol, scores, lower, upper, seconds, score_seconds, why)
+
     @property
     def mean(self) -> float:
-        """The mean score; NaN if a fit failed."""
+        """The mean score; NaN if a fit failed, or was stopped."""
         return float(np.mean(self.scores))
 
     @property
@@ -75,6 +82,9 @@ def prefix_of(estimator: Any) -> str:
     """
     return f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
 
+
+DEFERRED = "the time budget ended before the bounds of all scores were computed"
+"""Why a candidate has no interval yet, where many pairs of classes take longer to bound than to fit."""
 
 BoundScore = Callable[[Any, Callable[[Any], Any], Fold, Any], "Bound"]
 
@@ -134,7 +144,9 @@ class Evaluator:
         groups = groups_of(self.estimator, [self._with_tol(one, tol) for one in parameters])
         return sorted((sorted(group.numbers) for group in groups), key=min)
 
-    def evaluate(self, parameters: Sequence[Mapping[str, Any]], tol: float | None) -> list[Evaluated]:
+    def evaluate(
+        self, parameters: Sequence[Mapping[str, Any]], tol: float | None, bounded: bool = True
+    ) -> list[Evaluated]:
         """Fit and score some candidates on all folds.
 
         Parameters
@@ -142,6 +154,8 @@ class Evaluator:
         parameters : list of dict
         tol : float or None
             The tolerance; None for the estimator's own.
+        bounded : bool, default=True
+            Whether to compute the intervals.
 
         Returns
         -------
@@ -156,7 +170,7 @@ class Evaluator:
             # Of kernels that are too narrow, or fits that are worse than the mean: their scores say so.
             warnings.simplefilter("ignore", MercerWarning)
             for group in numbered:
-                scored = self._score_group(group.numbers)
+                scored = self._score_group(group.numbers, bounded)
                 for number, of_folds in zip(group.numbers, scored):
                     made[number] = self._joined(number, parameters[number - first], tol, of_folds)
         return [made[first + n] for n in range(len(parameters))]
@@ -164,14 +178,14 @@ class Evaluator:
     def _with_tol(self, parameters: Mapping[str, Any], tol: float | None) -> dict[str, Any]:
         return dict(parameters) if tol is None else {**parameters, f"{self.prefix}tol": tol}
 
-    def _score_group(self, numbers: Sequence[int]) -> list[list[_Scored]]:
+    def _score_group(self, numbers: Sequence[int], bounded: bool) -> list[list[_Scored]]:
         """Take the fits of candidates that were fitted together, and score them, fold by fold on the threads."""
         held = [[self._held(number, fold) for fold in self.data.folds] for number in numbers]
         scored: list[list[_Scored]] = [[_Scored()] * len(self.data.folds) for _ in numbers]
 
         def score(fold: Fold) -> None:
             for row, of_folds in zip(scored, held):
-                row[fold.number] = self._score(of_folds[fold.number], fold)
+                row[fold.number] = self._score(of_folds[fold.number], fold, bounded)
 
         threads.run([partial(score, fold) for fold in self.data.folds], self.n_jobs)
         return scored
@@ -185,7 +199,7 @@ class Evaluator:
                 raise
             return reason
 
-    def _score(self, held: HeldOut | Exception, fold: Fold) -> _Scored:
+    def _score(self, held: HeldOut | Exception, fold: Fold, bounded: bool) -> _Scored:
         if isinstance(held, Exception):
             return _Scored(error=f"{type(held).__name__}: {held}")
         begin = working_time()
@@ -202,6 +216,8 @@ class Evaluator:
             return _Scored(
                 error=f"the score of fold {fold.number} is NaN, with {len(fold.test)} held-out rows. {_NO_NAN}"
             )
+        if not bounded:
+            return _Scored(score, Bound(why=DEFERRED), working_time() - begin)
         try:
             bound = self.bound(held.fitted_, held.rows_, fold, y)
         except Exception as reason:  # The score is right without it, and the search says why there is none.

@@ -18,6 +18,7 @@ from mercer._optional import optional
 from mercer._types import Positions, Vector
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
+from mercer.engine import settings
 from mercer.engine.tiles import TILE
 from mercer.estimators.gaussian.options import function_variance
 from mercer.estimators.svm.copies import tells_rows_apart
@@ -128,7 +129,8 @@ class FoldMatrices:
         gram = Gram(kernel, self.rows, n_jobs=self._n_jobs)
         values = {use: array for use, array in stored.items() if array is not None} | self._distances.of(gram)
         with ExitStack() as stack:
-            self._drop_unused()
+            # For this matrix, and for each thread a copy of the part of a fit.
+            self._drop_unused((24 + 8 * settings.resolve_jobs(self._n_jobs)) * len(self) ** 2)
             evaluated = EvaluatedGram.evaluate(gram.from_stored(values) if values else gram, stack)
             self.count += evaluated is not None
             self.from_parts += evaluated is not None and bool(values)
@@ -171,10 +173,12 @@ class FoldMatrices:
         self._is_full = True
         self.close()
 
-    def _drop_unused(self) -> None:
+    def _drop_unused(self, needed: int | None = None) -> None:
+        """Drop unused matrices, all or until so many bytes are free: cheap ones, and of the others the oldest first."""
         with self._lock:
             for kernel in [kernel for kernel in self._evaluated if kernel not in self._in_use]:
-                self._evaluated.pop(kernel)[1].close()
+                if needed is None or not (fits(needed) and self._is_expensive(kernel)):
+                    self._evaluated.pop(kernel)[1].close()
 
 
 @dataclass(frozen=True, eq=False)

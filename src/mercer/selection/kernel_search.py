@@ -22,6 +22,7 @@ from mercer._types import Vector
 from mercer.data.words import listing
 from mercer.engine import settings
 from mercer.engine.settings import interrupts_raise
+from mercer.estimators.svc import SVC
 from mercer.selection.bounds import ScoreBounds
 from mercer.selection.by_nothing import warn_if_by_nothing
 from mercer.selection.candidates import learner_of, with_parameters
@@ -36,6 +37,9 @@ from mercer.selection.search_spaces import spaces_of
 from mercer.selection.time_budget import TimeBudget
 from mercer.selection.tolerances import tolerance_for, tolerances_of
 
+# The bounds of more pairs of classes than this take longer than their fits: of 325 pairs on 700 rows, three times.
+_PAIRS = 10
+
 
 @documented
 class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
@@ -43,25 +47,28 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     What is searched, and in which ranges, comes from the learner and the data: its penalties (``C``, ``alpha``, ``nu``,
     ``epsilon``), ``gamma`` of a kernel by name, and every free parameter of a :class:`~mercer.kernels.Kernel`, whatever
-    it compares. Length scales begin around the 0.1 and 0.9 quantiles of the distances between rows, penalties at the
-    size of k(x, x), ``epsilon`` at the spread of the targets. The search goes from a coarse grid in the logarithms to a
-    quarter of its spacing around the best, and beyond the range where the best lies at its edge. Fits share their
-    kernel matrices, as in :class:`~mercer.selection.GridSearchCV`. Where ``tol`` of a support vector regression is
-    above 0.1 or below 1e-10 of the standard deviation of the targets, candidates have 0.001 of it.
+    it compares; of a kernel on objects also whole numbers, such as the length of a substring or the width of a band,
+    the cheapest first. What its rules take from rows, such as a median, becomes a number. Length scales begin around
+    the 0.1 and 0.9 quantiles of the distances between rows, penalties at the size of k(x, x), ``epsilon`` at the spread
+    of the targets. The search goes from a coarse grid in the logarithms to a quarter of its spacing around the best,
+    and beyond the range where the best lies at its edge. Fits share their kernel matrices, as in
+    :class:`~mercer.selection.GridSearchCV`. Where ``tol`` of a support vector regression is above 0.1 or below 1e-10 of
+    the standard deviation of the targets, candidates have 0.001 of it.
 
     Parameters
     ----------
     estimator : estimator
         A learner of Mercer, or a pipeline whose last step is one. Parameters that are not searched keep their values.
     kernels : list of kernels, optional
-        Values of the learner's ``kernel`` to choose among, for any kind of rows.
+        Values of the learner's ``kernel`` to choose among, for any kind of rows. Their whole numbers are kept.
     cv : int, splitter or iterable, default=5
         Folds, stratified for classifiers.
     scoring : str or callable, optional
         The metric; the ``score`` of the estimator by default.
     time_budget : float, default=60
-        Seconds after which the best candidate so far is taken, its fit to all rows included. The time in which loops
-        are compiled, once on a machine, does not count.
+        Seconds after which the best candidate so far is taken, its fit to all rows included; without a score so far,
+        the cheapest candidate, whose score is NaN then. The time in which loops are compiled, once on a machine, does
+        not count.
     random_state : int, RandomState instance or None, default=None
         Seed of the sample of rows from which ranges are taken. More rows than 400 are sampled.
     refit : bool, default=True
@@ -97,7 +104,7 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         The results, the best first, made when asked for.
     stop_reason_ : str
         Why the search ended: done, certified, budget or interrupted, in words; and the names of what was searched. All
-        else, such as whole numbers of kernels, was kept as it is.
+        else was kept as it is.
     sharing_ : str
         What the fits had in common.
     scorer_, n_splits_, classes_, n_features_in_, feature_names_in_
@@ -178,7 +185,7 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         -----
         MercerWarning
             If no candidate is better than predictions that know the targets alone, the budget sufficed for one
-            candidate only, the search was interrupted, or candidates failed.
+            candidate or none, the search was interrupted, or candidates failed.
         """
         check_arguments(self)
         budget = TimeBudget(float(self.time_budget))
@@ -211,7 +218,7 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
                 f"{', and fits it to all rows now' if self.refit else ''}.",
                 MercerWarning,
             )
-        elif stop is Stop.exceeded:
+        elif stop in (Stop.exceeded, Stop.unscored):
             warn_user(f"KernelSearchCV ended after one candidate. {stop.value}", MercerWarning)
         warn_if_by_nothing(self.best_score_, self.estimator, scorer, data)
         self.scorer_ = scorer
@@ -230,7 +237,10 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
         tol = tolerance_for(learner, data.y)
         learner = learner if tol is None else clone(learner).set_params(tol=tol)
         own, loose = tolerances_of(learner, max(len(fold.train) for fold in data.folds))
-        return Pace(own, loose, min(settings.resolve_jobs(self.n_jobs), len(data.folds)))
+        n = len(data.folds)
+        classes = len(np.unique(data.y)) if isinstance(learner, SVC) else 2
+        first = classes * (classes - 1) // 2 <= _PAIRS
+        return Pace(own, loose, min(settings.resolve_jobs(self.n_jobs), n), n, first)
 
     def _open_log(self, data: SearchData) -> SearchLog | None:
         if self.log is None:
@@ -240,7 +250,7 @@ class KernelSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def _take_results(self, plan: SearchPlan, stop: Stop, data: SearchData) -> None:
         candidates = plan.candidates
-        best = plan.best
+        best = plan.best if stop is not Stop.unscored else len(candidates) - 1
         if best is None:
             raise AllFailedError(f"All {len(candidates)} candidates failed:\n{by_kernel(candidates)}")
         failed = [one for one in candidates if one.error]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,15 +12,19 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.base import is_regressor
 
-from mercer._errors import DataError
+from mercer._errors import DataError, ParameterError
 from mercer._types import Vector
+from mercer.data.objects import Objects
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.convert import is_named, read_expression
+from mercer.kernels.inputs import Rows
 from mercer.kernels.parameters import whole_vector
 
 Point = tuple[float, ...]
 """A value for each axis, as natural logarithms in units of the axis."""
 
+# Spacing at which the search ends, as a factor of the parameter.
+FINEST = math.log(2.0)
 # Rows from which length scales and sizes of the kernel are taken.
 SAMPLE_ROWS = 400
 # Length scales reach from the 0.1 quantile of the distances divided by this to the 0.9 quantile times this.
@@ -32,6 +36,8 @@ _LEAST = 1e-290
 _DISTANCES = {"rbf": "sqeuclidean", "laplacian": "cityblock"}
 _SCALES = ("length_scale", "gamma")
 _LENGTH_VALUES = 4
+# Up to so many axes of a kernel on objects are combined with each other from the start.
+_COMBINED = 2
 # Distance of the neighbours of a single value, and the digits of logarithms.
 _APART = math.log(4.0)
 _DIGITS = 5
@@ -44,7 +50,8 @@ class Axis:
     """One parameter in logarithms: the values to begin with, ascending, and the limits of all others.
 
     ``main`` axes are combined with each other from the start; the others stay at their middle value until the best
-    values of these are known.
+    values of these are known. A parameter with ``values`` of its own, the cheapest first, has their positions times
+    ``FINEST`` in place of logarithms, so that no spacing is halved. ``own`` is the value to begin with alone.
     """
 
     name: str
@@ -53,6 +60,18 @@ class Axis:
     high: float
     spacing: float
     main: bool = True
+    values: tuple[Any, ...] = ()
+    own: float | None = None
+
+    @classmethod
+    def of_values(cls, name: str, values: Sequence[Any], own: Any, main: bool) -> Axis:
+        """Return the axis of a parameter that has some values only, of which the kernel has ``own``."""
+        start = tuple(n * FINEST for n in range(len(values)))
+        return cls(name, start, 0.0, start[-1], FINEST, main, tuple(values), start[list(values).index(own)])
+
+    def at(self, value: float) -> Any:
+        """The one of ``values`` at a point."""
+        return self.values[round(value / FINEST)]
 
     @classmethod
     def even(
@@ -65,7 +84,7 @@ class Axis:
     @property
     def middle(self) -> float:
         """The value to begin with alone."""
-        return self.start[(len(self.start) - 1) // 2]
+        return self.start[(len(self.start) - 1) // 2] if self.own is None else self.own
 
 
 @dataclass(frozen=True)
@@ -177,7 +196,18 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def scale_axes(kernel: Any, rows: Any, options: Mapping[str, Any]) -> tuple[Axis, ...]:
+def by_rows(kernel: Any, rows: Any) -> Any:
+    """A kernel on objects with the numbers that its rules take from the rows of a sample; anything else as it is.
+
+    All folds then have the same kernel, and so share its matrix.
+    """
+    read = read_expression(kernel)
+    if isinstance(read, Kernel) and read.needs_data and isinstance(rows, Objects):
+        return read.with_data(rows)
+    return kernel
+
+
+def scale_axes(kernel: Any, rows: Any, options: Mapping[str, Any], whole: bool = True) -> tuple[Axis, ...]:
     """Return the axes of a kernel over the rows of a sample.
 
     Parameters
@@ -187,6 +217,8 @@ def scale_axes(kernel: Any, rows: Any, options: Mapping[str, Any]) -> tuple[Axis
         For None, nothing of the kernel is searched.
     options : dict
         ``gamma``, ``degree`` and ``coef0``.
+    whole : bool, default=True
+        Whether to search the whole numbers of a kernel on objects, such as the length of a substring.
 
     Returns
     -------
@@ -206,7 +238,40 @@ def scale_axes(kernel: Any, rows: Any, options: Mapping[str, Any]) -> tuple[Axis
         return ()
     if is_named(kernel):
         return _axis_of_name(kernel, rows, options)
-    return _axes_of_kernel(kernel, rows) if isinstance(kernel, Kernel) else ()
+    if not isinstance(kernel, Kernel):
+        return ()
+    axes = _axes_of_kernel(kernel, rows)
+    return axes if vectors else _of_objects(kernel, axes, rows, whole)
+
+
+def _of_objects(kernel: Kernel, axes: Sequence[Axis], rows: Any, whole: bool) -> tuple[Axis, ...]:
+    """The axes of a kernel on objects, with those of its whole numbers; a few are all combined from the start."""
+    params = kernel.get_params()
+    valid = {
+        name: [value for value in values if _is_valid(kernel, name, value)]
+        for name, values in (kernel.searched_values(Rows(rows)) if whole else {}).items()
+    }
+    tried = {name: values for name, values in valid.items() if len(values) > 1}
+    main = len(axes) + len(tried) <= _COMBINED
+    wider = [
+        replace(axis, start=tuple(v for v in (-_APART, 0.0, _APART) if axis.low <= v <= axis.high), main=True, own=0.0)
+        if main and not axis.main
+        else axis
+        for axis in axes
+    ]
+    return (
+        *(Axis.of_values(name.replace("__", "."), values, params[name], main) for name, values in tried.items()),
+        *wider,
+    )
+
+
+def _is_valid(kernel: Kernel, name: str, value: Any) -> bool:
+    """Whether a kernel may have a value of a parameter beside its others."""
+    try:
+        kernel.with_params(**{name: value})
+    except ParameterError:
+        return False
+    return True
 
 
 def _axis_of_name(name: str, rows: np.ndarray, options: Mapping[str, Any]) -> tuple[Axis, ...]:
@@ -287,7 +352,7 @@ def _quantiles(distances: Vector) -> tuple[float, float]:
 def _moved(kernel: Kernel, scales: Sequence[Axis], point: Sequence[float]) -> Kernel:
     """The kernel with its free parameters multiplied by the factors of a point."""
     free = [parameter for parameter in kernel.parameters if parameter.free]
-    factor = dict(zip((axis.name for axis in scales), point))
+    factor = {axis.name: value for axis, value in zip(scales, point) if not axis.values}
     shared = factor.pop("length scale", 0.0)
     values: dict[str, list[float]] = {}
     for parameter in kernel.parameters:
@@ -305,6 +370,9 @@ def _moved(kernel: Kernel, scales: Sequence[Axis], point: Sequence[float]) -> Ke
         for name, several in values.items()
         if name not in kept
     }
+    for axis, value in zip(scales, point):
+        if axis.values:
+            new[axis.name.replace(".", "__")] = axis.at(value)
     return kernel.with_params(**new)
 
 

@@ -25,7 +25,7 @@ from mercer._types import Vector
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.engine.locks import lock
-from mercer.selection.evaluated import Evaluated
+from mercer.selection.evaluated import DEFERRED, Evaluated
 from mercer.selection.fold_rows import SearchData
 from mercer.selection.shared_fits import SharedFits
 
@@ -47,7 +47,9 @@ class Evaluates(Protocol):
     def groups(self, parameters: Sequence[Mapping[str, Any]], tol: float | None) -> list[list[int]]:
         """Positions of candidates that are fitted together."""
 
-    def evaluate(self, parameters: Sequence[Mapping[str, Any]], tol: float | None) -> list[Evaluated]:
+    def evaluate(
+        self, parameters: Sequence[Mapping[str, Any]], tol: float | None, bounded: bool = True
+    ) -> list[Evaluated]:
         """Fit and score candidates."""
 
 
@@ -337,17 +339,20 @@ class LoggedEvaluator:
         """As the evaluator's."""
         return self.inner.groups(parameters, tol)
 
-    def evaluate(self, parameters: Sequence[Mapping[str, Any]], tol: float | None) -> list[Evaluated]:
+    def evaluate(
+        self, parameters: Sequence[Mapping[str, Any]], tol: float | None, bounded: bool = True
+    ) -> list[Evaluated]:
         """Return candidates from the log; where one of them is missing, all are evaluated.
 
         Candidates that are fitted together start from one another's solutions, so that a part of them alone might have
         other digits.
         """
-        known = [self.log.find(one, tol, self.folds) for one in parameters]
+        logged = [self.log.find(one, tol, self.folds) for one in parameters]
+        known = [None if bounded and one is not None and one.why == DEFERRED else one for one in logged]
         there = [one for one in known if one is not None]
         if len(there) == len(parameters):
             return there
-        evaluated = self.inner.evaluate(parameters, tol)
+        evaluated = self.inner.evaluate(parameters, tol, bounded)
         for before, one in zip(known, evaluated):
             if before is None:
                 self.log.write(one)

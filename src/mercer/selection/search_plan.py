@@ -14,7 +14,7 @@ from mercer.engine import threads
 from mercer.engine.progress import Progress
 from mercer.loops.compilation import working_time
 from mercer.selection.coarse_to_fine import CoarseToFine
-from mercer.selection.evaluated import Evaluated
+from mercer.selection.evaluated import DEFERRED, Evaluated
 from mercer.selection.ranges import Point, Space
 from mercer.selection.search_log import Evaluates
 from mercer.selection.time_budget import TimeBudget
@@ -44,6 +44,10 @@ class Stop(Enum):
         "budget: after the first candidate, the time left did not suffice for another one and the fit to all rows, as "
         "far as the time of the first one tells, so nothing was compared; raise time_budget."
     )
+    unscored = (
+        "budget: it ended before the first candidate had a score. The cheapest candidate is taken, so nothing was "
+        "compared; raise time_budget."
+    )
     interrupted = "interrupted: the search was stopped by hand; this is the best candidate so far."
 
 
@@ -62,11 +66,16 @@ class Pace:
         the learner's own.
     threads : int
         So many folds are fitted at a time.
+    folds : int
+    bounds_first : bool
+        Whether each score has its interval from the start, and not only when all others are known.
     """
 
     own: float | None
     loose: float | None
     threads: int
+    folds: int
+    bounds_first: bool
 
 
 @dataclass(eq=False)
@@ -95,6 +104,9 @@ class SearchPlan:
         self._number: dict[tuple[int, Point], int] = {}
         # Candidates whose interval has become as narrow as rounding allows.
         self._exhausted: set[int] = set()
+        # Seconds of what the folds share, such as the kernel matrix, by space and place of the kernel in it.
+        self._shared: dict[tuple[int, Point], float] = {}
+        self._bounded = self.pace.bounds_first
         self._progress = Progress(None, "search", self.verbose)
 
     @property
@@ -126,10 +138,13 @@ class SearchPlan:
             for space, plan in enumerate(self._plans):
                 self._evaluate(space, plan.coarse(), self.pace.loose)
             self._refine()
+            self._bound()
             while self._settle():
                 self._refine()
             self._tighten()
         except _OutOfTimeError:
+            if self.best is None and not self.candidates[-1].error:
+                return Stop.unscored
             return Stop.budget if len(self.candidates) > 1 else Stop.exceeded
         except KeyboardInterrupt:
             if self.best is None:
@@ -140,7 +155,7 @@ class SearchPlan:
     def _begin(self) -> None:
         """One candidate alone, which tells how long the others take."""
         plan = self._plans[0]
-        self._evaluate(0, [min(plan.coarse(), key=plan.distance)], self.pace.loose)
+        self._evaluate(0, [min(plan.coarse(), key=plan.order)], self.pace.loose)
 
     def _refine(self) -> None:
         """Go on around the best candidate of each space that may have the best of all, the most promising first."""
@@ -149,6 +164,13 @@ class SearchPlan:
             if not todo:
                 return
             self._evaluate(*todo[0], self.pace.loose)
+
+    def _bound(self) -> None:
+        """Fit the candidates again whose intervals were left for later."""
+        self._bounded = True
+        for space in range(len(self.spaces)):
+            points = [self._where[n][1] for n, one in enumerate(self.candidates) if one.why == DEFERRED]
+            self._evaluate(space, [point for point in points if (space, point) in self._number], self.pace.loose)
 
     def _next(self, space: int) -> list[Point]:
         scores = {point: self.candidates[n].mean for (number, point), n in self._number.items() if number == space}
@@ -234,11 +256,10 @@ class SearchPlan:
 
     def _evaluate(self, space: int, points: Sequence[Point], tol: float | None) -> None:
         """Evaluate points of a space, those with the same kernel together, as long as the budget suffices."""
-        middle = self._plans[space].distance
-        fresh = [
-            p for p in points if (space, p) not in self._number or self.candidates[self._number[space, p]].tol != tol
-        ]
-        parameters = {point: self.spaces[space].parameters(point) for point in sorted(fresh, key=middle)}
+        fresh = [point for point in points if not self._is_known(space, point, tol)]
+        parameters = {
+            point: self.spaces[space].parameters(point) for point in sorted(fresh, key=self._plans[space].order)
+        }
         ordered = list(parameters)
         for group in self.evaluator.groups(list(parameters.values()), tol):
             left = [ordered[n] for n in group]
@@ -246,6 +267,11 @@ class SearchPlan:
                 some = self._affordable(space, left, tol)
                 self._evaluate_together(space, {point: parameters[point] for point in some}, tol)
                 left = left[len(some) :]
+
+    def _is_known(self, space: int, point: Point, tol: float | None) -> bool:
+        number = self._number.get((space, point))
+        one = None if number is None else self.candidates[number]
+        return one is not None and one.tol == tol and not (self._bounded and one.why == DEFERRED)
 
     def _affordable(self, space: int, points: list[Point], tol: float | None) -> list[Point]:
         """As many of the first points as the budget suffices for."""
@@ -260,17 +286,22 @@ class SearchPlan:
 
     def _evaluate_together(self, space: int, parameters: dict[Point, dict[str, Any]], tol: float | None) -> None:
         begin = working_time()
-        # Without a candidate there would be no result.
-        seconds = np.inf if self.best is None else self.budget.left - self.budget.refit
         try:
-            with threads.until(seconds):
-                made = self.evaluator.evaluate(list(parameters.values()), tol)
+            with threads.until(max(self.budget.left - self.budget.refit, 0.0)):
+                made = self.evaluator.evaluate(list(parameters.values()), tol, self._bounded)
         except TimeoutError:
+            if self.best is None:
+                # Without a candidate there would be no result.
+                point, first = next(iter(parameters.items()))
+                self._record(space, point, Evaluated.unscored(first, tol, self.pace.folds))
             raise _OutOfTimeError from None
         # Those from a log took no time now.
         known = sum(float(np.nansum(one.seconds)) for one in made) / self.pace.threads
-        self.budget.learn(space, list(parameters), tol, max(working_time() - begin, known))
+        seconds = working_time() - begin
+        self.budget.learn(space, list(parameters), tol, max(seconds, known))
         for point, one in zip(parameters, made):
+            kernel = self._kernel(space, point)
+            self._shared[kernel] = max(seconds - known, self._shared.get(kernel, 0.0))
             self._record(space, point, one)
 
     def _record(self, space: int, point: Point, one: Evaluated) -> None:
@@ -283,11 +314,15 @@ class SearchPlan:
             self.candidates[number] = one
         best = self.best
         if best is not None:
-            self.budget.refit = self._seconds_of_refit(self.candidates[best])
+            self.budget.refit = self._seconds_of_refit(best)
             what = "candidates" if self._progress.done else "candidate"
             note = f"{what}, best score {self.candidates[best].mean:.5g}"
             self._progress.advance(note=note)
 
-    def _seconds_of_refit(self, one: Evaluated) -> float:
-        """A fit to all rows has no matrix to share, and more rows than a fold."""
-        return 2.0 * float(np.nanmax(one.seconds)) * (1.0 if one.tol is None else 2.0)
+    def _kernel(self, space: int, point: Point) -> tuple[int, Point]:
+        return space, point[: len(self.spaces[space].scales)]
+
+    def _seconds_of_refit(self, number: int) -> float:
+        """A fit to all rows evaluates its own matrix, and has more rows than a fold."""
+        one, shared = self.candidates[number], self._shared.get(self._kernel(*self._where[number]), 0.0)
+        return shared + 2.0 * float(np.nanmax(one.seconds)) * (1.0 if one.tol is None else 2.0)

@@ -17,7 +17,7 @@ from mercer.kernels.convert import is_named
 from mercer.selection.candidates import learner_of
 from mercer.selection.evaluated import prefix_of
 from mercer.selection.fold_rows import SearchData, take_rows
-from mercer.selection.ranges import SAMPLE_ROWS, Space, penalties_of, scale_axes
+from mercer.selection.ranges import SAMPLE_ROWS, Space, by_rows, penalties_of, scale_axes
 from mercer.selection.shared_fits import require_square, takes_matrices
 from mercer.selection.tolerances import tolerance_for
 
@@ -81,10 +81,13 @@ def spaces_of(
         except Exception as reason:  # A user-defined kernel may raise anything.
             sample = None
             reasons.append(reason)
-        axes = () if learns or kernel is None else scale_axes(kernel, sample, options)
+        given, kernel = kernel, by_rows(kernel, sample)
+        named = kernels is not None or kernel is not given
+        # Whole numbers of several kernels are part of the choice among them.
+        axes = () if learns or kernel is None else scale_axes(kernel, sample, options, whole=kernels is None)
         if only is not None and _name_of_axes(kernel) not in only:
             axes = ()
-        spaces.append(Space(prefix_of(estimator), kernel, kernels is not None, penalties, axes, sample, options, fixed))
+        spaces.append(Space(prefix_of(estimator), kernel, named, penalties, axes, sample, options, fixed))
     if len(reasons) == len(spaces):
         raise reasons[0]
     if only is not None and "kernel" in only and not any(space.scales for space in spaces):

@@ -40,6 +40,7 @@ NUMBERS = np.sin(2 * X[:, 0]) + 0.1 * RNG.normal(size=60)
         (SVC(C=10.0, gamma="cv"), ["gamma"]),
         (SVR(C="cv", gamma="cv", epsilon="cv"), ["C", "gamma", "epsilon"]),
         (SVR(epsilon="cv"), ["epsilon"]),
+        (KernelLogisticRegression(C="cv", kernel=RBF(1.0)), ["C"]),
     ],
     ids=str,
 )
@@ -49,7 +50,7 @@ def test_what_is_left_open_is_chosen(
     if len(names) > 1:
         # The fits of the folds are most of the time; those of one parameter have all folds.
         monkeypatch.setattr("mercer.estimators.svm.chosen_by_folds._FOLDS", 2)
-    model, y = clone(model), LABELS if isinstance(model, SVC) else NUMBERS
+    model, y = clone(model), LABELS if is_classifier(model) else NUMBERS
     before = model.get_params(deep=False)
     model.fit(X, y)
     assert model.get_params(deep=False) == before
@@ -82,6 +83,8 @@ def test_it_is_the_same_each_time_and_works_inside_of_others(monkeypatch: pytest
     assert first.search_.table["C"].tolist() == second.search_.table["C"].tolist() and first.C_ == second.C_
     search = GridSearchCV(SVC(C="cv"), {"gamma": [0.1, 1.0]}, cv=2).fit(X, LABELS)
     assert "nothing" in search.sharing_ and search.best_estimator_.C_ > 0
+    logistic = GridSearchCV(KernelLogisticRegression(C="cv"), {"gamma": [0.1, 1.0]}, cv=2).fit(X, LABELS)
+    assert "nothing" in logistic.sharing_ and logistic.best_estimator_.C_ > 0
     along = SVC(gamma="cv").fit_along("C", [1.0, 10.0], X, LABELS)
     assert [model.C for model in along] == [1.0, 10.0] and all(model.gamma_ > 0 for model in along)
     with pytest.raises(ParameterError, match="C='cv' is chosen by fit; pass the fitted SVC, or a number"):
@@ -95,6 +98,10 @@ def test_it_is_the_same_each_time_and_works_inside_of_others(monkeypatch: pytest
     [
         (SVC(C="loo"), LABELS, ParameterError, "C='loo' is for KernelRidge.*pass C='cv'"),
         (SVR(epsilon="loo"), NUMBERS, ParameterError, "epsilon='loo' is for KernelRidge"),
+        (KernelLogisticRegression(C="loo"), LABELS, ParameterError, "C='loo' is for KernelRidge.*pass C='cv'"),
+        (KernelLogisticRegression(C="best"), LABELS, ParameterError, "C must be a finite number above 0, or 'cv', but"),
+        (KernelLogisticRegression(C="cv", tol=-1.0), LABELS, ParameterError, "tol must be"),
+        (KernelLogisticRegression(C="cv"), ["a"] * 60, DataError, "needs at least two classes"),
         (SVC(C="best"), LABELS, ParameterError, "C must be a number above 0, or inf for a hard margin, or 'cv'"),
         (SVR(C="best"), NUMBERS, ParameterError, "C must be a finite number above 0, or 'cv', but is 'best'"),
         (SVC(gamma="cv", kernel="precomputed"), LABELS, ParameterError, "gamma='cv' needs a kernel with a parameter"),
@@ -129,7 +136,6 @@ def test_what_cannot_be_chosen(model: Any, y: Any, error: type[Exception], words
     [
         (NuSVC(nu="cv"), "nu"),
         (NuSVR(C="cv"), "C"),
-        (KernelLogisticRegression(C="cv"), "C"),
         (KernelMachine(alpha="cv"), "alpha"),
         (MultipleKernelSVC(C="cv"), "C"),
         (MultipleKernelSVR(C="cv"), "C"),
@@ -151,14 +157,15 @@ def test_other_learners_name_the_search(model: Any, name: str) -> None:
     [
         [SVC(C="cv", gamma="cv"), SVC(C="cv"), SVC(gamma="cv")],
         [SVR(C="cv", epsilon="cv"), SVR(C="cv"), SVR(epsilon="cv")],
+        [KernelLogisticRegression(C="cv")],
     ],
-    ids=["SVC", "SVR"],
+    ids=["SVC", "SVR", "KernelLogisticRegression"],
 )
 def test_scikit_learns_checks(settings: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     # The fits of the folds are most of the time, and no check looks at them: two folds, and
     # factors of 10.
     monkeypatch.setattr("mercer.estimators.svm.chosen_by_folds._FOLDS", 2)
-    monkeypatch.setattr("mercer.selection.coarse_to_fine._FINEST", math.log(10.0))
+    monkeypatch.setattr("mercer.selection.coarse_to_fine.FINEST", math.log(10.0))
     others = not_passed(in_turn(settings, 0))
     # Folds of repeated rows are other folds than those of rows with weights.
     assert set(others) <= {

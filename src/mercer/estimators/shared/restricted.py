@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from sklearn.base import clone
 
-from mercer._errors import ParameterError
+from mercer._errors import MercerWarning, ParameterError, warn_user
+from mercer._registered import estimate_of
 from mercer._types import Matrix, Positions, Vector
+from mercer.data.objects import Objects
 from mercer.data.seeds import generator
 from mercer.engine import memory
 from mercer.estimators.shared.parameters import require_choice, require_whole
@@ -24,6 +27,8 @@ from mercer.solvers.restricted.whitening import Whitening
 if TYPE_CHECKING:
     from mercer.estimators.shared.base import KernelEstimator
 
+# Estimates of seconds are known to a factor of about 2.
+_SHARE, _MANY = 0.5, 2**20
 RESTRICTED = "conjugate gradients over landmarks"
 
 
@@ -46,6 +51,21 @@ def require_approximation(learner: Any) -> bool:
             "that all values exist already. Leave out approximation, or pass the kernel and the rows."
         )
     return True
+
+
+def warn_if_exact_is_faster(learner: KernelEstimator, X: Any) -> None:
+    """Warn where a fit to objects without landmarks is estimated to fit into memory, and to take half of the time."""
+    options: Any = learner
+    # Fewer kernel values take no longer than the estimates; a fit that goes on from another one was warned of.
+    if not isinstance(X, Objects) or X.shape[0] * options.n_landmarks < _MANY or learner.continues is not None:
+        return
+    here, exact = (estimate_of(one, X) for one in (learner, clone(learner).set_params(approximation=None)))
+    if exact.fits and None not in (here.seconds, exact.seconds) and exact.seconds < _SHARE * here.seconds:
+        warn_user(
+            f"{type(learner).__name__} with {options.n_landmarks:,} landmarks takes about {here.seconds:.2g} s on "
+            f"these {X.shape[0]:,} rows, and the exact fit about {exact.seconds:.2g} s. Pass approximation=None.",
+            MercerWarning,
+        )
 
 
 @dataclass(frozen=True, eq=False)

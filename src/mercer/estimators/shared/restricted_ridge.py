@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer._errors import MercerWarning, ParameterError, warn_user
 from mercer._types import Matrix, Positions, Vector
 from mercer.estimators.shared.baseline import no_offset_remedy, warn_if_worse_than_mean
-from mercer.estimators.shared.restricted import Restriction, continued, restriction
+from mercer.estimators.shared.restricted import Restriction, continued, restriction, warn_if_exact_is_faster
 from mercer.landmarks.choose import Landmarks
 from mercer.solvers.linear.penalty_curves import TIE, PenaltyCurves, best_of, costs_of, default_penalties, rounded
 from mercer.solvers.linear.penalty_path import Criterion
@@ -84,6 +84,7 @@ class RidgeOnLandmarks:
         """
         if len(used) < len(targets):
             X, targets, weights = X[used], targets[used], None if weights is None else weights[used]
+        warn_if_exact_is_faster(learner, X)
         parts = restriction(learner, X, weights, learner.random_state)
         own = np.ones(len(targets)) if weights is None else weights
         answer = self.solve_rows(learner, parts, parts.rows(targets, own, learner.n_jobs))

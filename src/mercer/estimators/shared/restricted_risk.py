@@ -16,7 +16,7 @@ from mercer.engine import memory
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.expansion import unless_stored
-from mercer.estimators.shared.restricted import Restriction, continued, restriction
+from mercer.estimators.shared.restricted import Restriction, continued, restriction, warn_if_exact_is_faster
 from mercer.landmarks.choose import Landmarks
 from mercer.losses import EpsilonInsensitive, Huber, Loss, OwnLoss, Quantile, Squared
 from mercer.solvers.restricted.criteria import Criterion, Envelope, Smooth
@@ -136,6 +136,7 @@ def solve_on_landmarks(
     solver = RestrictedNewton(float(learner.tol), **options)
     coefficients, offsets, norms, certificates = [], [], [], []
     with memory.track() as account:
+        warn_if_exact_is_faster(learner, X)
         parts = restriction(learner, X, weight, learner.random_state)
         m, done, start = parts.landmarks.rows.shape[0], 0, continued(learner, parts)
         for task in tasks:

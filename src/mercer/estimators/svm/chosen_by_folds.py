@@ -1,4 +1,4 @@
-"""Parameters of a support vector machine that are ``"cv"``: chosen by a search over folds before the fit."""
+"""Parameters of a learner that are ``"cv"``: chosen by a search over folds before the fit."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from mercer._errors import ParameterError
 from mercer.data.graphs import Graphs, JointGraph
 from mercer.data.objects import Objects
 from mercer.engine import threads
+from mercer.kernels.base import Searched
 from mercer.kernels.features import FeatureKernel, Features
 from mercer.kernels.parameters import flag, whole
 from mercer.loops.graphlets import connected_parts, drawn_parts
@@ -70,6 +71,7 @@ class Graphlet(FeatureKernel):
     seed: int = 0
 
     rows_of: ClassVar[type[Objects]] = Graphs
+    searched: ClassVar[Searched] = {"size": (3, 4)}
 
     def __post_init__(self) -> None:
         super().__post_init__()

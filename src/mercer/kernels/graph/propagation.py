@@ -14,6 +14,7 @@ from mercer._errors import DataError
 from mercer._types import Array
 from mercer.data.graphs import Graphs, JointGraph
 from mercer.data.objects import Objects
+from mercer.kernels.base import Searched
 from mercer.kernels.features import FeatureKernel, Features
 from mercer.kernels.graph.counting import by_rows, ones, require_steps
 from mercer.kernels.pairs import Pairs
@@ -79,6 +80,7 @@ class Propagation(FeatureKernel):
     seed: int = 0
 
     rows_of: ClassVar[type[Objects]] = Graphs
+    searched: ClassVar[Searched] = {"iterations": (1, 2, 3, 5, 8)}
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mercer.data.graphs import Graphs
 from mercer.data.objects import Objects
+from mercer.kernels.base import Searched
 from mercer.kernels.features import FeatureKernel, Features
 from mercer.kernels.graph.counting import by_rows, edge_labels_of, ones, path_features, require_steps
 from mercer.kernels.parameters import flag, one_of, whole
@@ -61,6 +62,7 @@ class WeisfeilerLehman(FeatureKernel):
     edge_labels: bool = True
 
     rows_of: ClassVar[type[Objects]] = Graphs
+    searched: ClassVar[Searched] = {"iterations": (1, 2, 3, 5, 8)}
 
     def __post_init__(self) -> None:
         super().__post_init__()

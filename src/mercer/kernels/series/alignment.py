@@ -13,12 +13,13 @@ from mercer._types import Array, Vector
 from mercer.data.objects import Objects
 from mercer.data.series import Series
 from mercer.engine import threads
+from mercer.kernels.base import Searched
 from mercer.kernels.inputs import Rows
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number, whole
 from mercer.kernels.series.packed import PackedSeries, compare, packed, reversed_each, side
-from mercer.kernels.series.width import alignment_width, known
+from mercer.kernels.series.width import alignment_width, bands, known
 from mercer.loops.series import LocalKernel, alignments, self_alignments
 
 _NO_SLOPES = np.empty((0, 0))
@@ -63,6 +64,9 @@ class _Alignment(PairKernel):
 
     def _numbers_of(self, rows: Rows) -> dict[str, float]:
         return {"sigma": alignment_width(rows.objects(Series))}
+
+    def _searched(self, rows: Rows) -> Searched:
+        return {"triangular": bands(rows, self.triangular, 0)}
 
     def _packing(self) -> Hashable:
         return "series and themselves", self._width, self.triangular

@@ -15,6 +15,7 @@ from mercer.data.objects import Objects
 from mercer.data.series import Series
 from mercer.engine import memory, settings, threads
 from mercer.engine.tiles import TILE
+from mercer.kernels.base import Searched
 from mercer.kernels.inputs import Rows
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number, whole
@@ -88,6 +89,7 @@ class Signature(PairKernel):
     time: float = number(0.0, closed=True)
 
     rows_of: ClassVar[type[Objects]] = Series
+    searched: ClassVar[Searched] = {"level": (2, 3, 4)}
     side: ClassVar[int] = TILE
 
     def __post_init__(self) -> None:

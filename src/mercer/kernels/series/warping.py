@@ -11,10 +11,12 @@ import numpy as np
 from mercer._types import Array
 from mercer.data.objects import Objects
 from mercer.data.series import Series
-from mercer.kernels.base import Definiteness
+from mercer.kernels.base import Definiteness, Searched
+from mercer.kernels.inputs import Rows
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import positive, whole
 from mercer.kernels.series.packed import PackedSeries, compare, packed, side
+from mercer.kernels.series.width import bands
 from mercer.loops.series import warped_squares
 
 
@@ -69,6 +71,9 @@ class DynamicTimeWarping(PairKernel):
     @property
     def definiteness(self) -> Definiteness:
         return "indefinite"
+
+    def _searched(self, rows: Rows) -> Searched:
+        return {"window": bands(rows, self.window, None)}
 
     def _packing(self) -> Hashable:
         return "series"

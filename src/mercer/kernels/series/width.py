@@ -9,12 +9,24 @@ from scipy.spatial.distance import pdist
 
 from mercer._errors import ParameterError
 from mercer.data.series import Series
+from mercer.kernels.inputs import Rows
 
+# Bands around the diagonal that a search tries, as parts of the length of the longest series.
+_BANDS = (0.05, 0.1, 0.2)
 # This many points determine the median well: its standard error is a few hundredths of the spread of the distances.
 _POINTS = 1000
 _GOLDEN = (math.sqrt(5) - 1) / 2
 # Where the squares of widths are numbers.
 _SMALLEST = 1e-149
+
+
+def bands(rows: Rows, own: int | None, whole: int | None) -> tuple[int | None, ...]:
+    """The widths of bands that a search tries, beside ``own``; at the end, what stands for no band: ``whole``."""
+    longest = int(rows.objects(Series).lengths.max())
+    widths = {math.ceil(part * longest) for part in _BANDS}
+    if own is not None and own != whole:
+        widths.add(own)
+    return (*sorted(widths), whole)
 
 
 def median_distance(series: Series) -> float:

@@ -12,6 +12,7 @@ from mercer._types import Array
 from mercer.data.objects import Objects
 from mercer.data.strings import Strings
 from mercer.engine import memory, threads
+from mercer.kernels.base import Searched
 from mercer.kernels.features import FeatureKernel, Features
 from mercer.kernels.parameters import number, whole
 from mercer.kernels.string.pairs import advice_on_short
@@ -58,6 +59,7 @@ class Spectrum(FeatureKernel):
     length: int = 3
 
     rows_of: ClassVar[type[Objects]] = Strings
+    searched: ClassVar[Searched] = {"length": (1, 2, 3, 4, 5, 6)}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -114,6 +116,7 @@ class BlendedSpectrum(FeatureKernel):
     weights: tuple[float, ...] = number((), low=0.0, closed=True, per_column=True)
 
     rows_of: ClassVar[type[Objects]] = Strings
+    searched: ClassVar[Searched] = {"length": (1, 2, 3, 4, 5, 6)}
 
     def __post_init__(self) -> None:
         super().__post_init__()

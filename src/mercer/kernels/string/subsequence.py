@@ -11,6 +11,7 @@ from mercer._types import Array
 from mercer.data.objects import Objects
 from mercer.data.strings import Strings
 from mercer.engine import threads
+from mercer.kernels.base import Searched
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number, whole
 from mercer.kernels.string.pairs import longest, pairs_of_symbols, side
@@ -63,6 +64,7 @@ class Subsequence(PairKernel):
     weights: tuple[float, ...] = number((), low=0.0, closed=True, per_column=True)
 
     rows_of: ClassVar[type[Objects]] = Strings
+    searched: ClassVar[Searched] = {"length": (2, 3, 4, 5, 6)}
 
     def __post_init__(self) -> None:
         super().__post_init__()

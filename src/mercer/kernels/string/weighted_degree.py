@@ -12,6 +12,7 @@ from mercer._types import Array
 from mercer.data.objects import Objects
 from mercer.data.strings import Strings
 from mercer.engine import threads
+from mercer.kernels.base import Searched
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number, whole
 from mercer.kernels.string.pairs import longest, symbols
@@ -68,6 +69,7 @@ class WeightedDegree(PairKernel):
     weights: tuple[float, ...] = number((), low=0.0, closed=True, per_column=True)
 
     rows_of: ClassVar[type[Objects]] = Strings
+    searched: ClassVar[Searched] = {"degree": (1, 2, 3, 5, 8)}
     side: ClassVar[int] = 128
 
     def __post_init__(self) -> None:

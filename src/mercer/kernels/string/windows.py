@@ -18,6 +18,7 @@ from mercer._types import Array
 from mercer.data.objects import Objects, short
 from mercer.data.strings import Strings
 from mercer.engine import threads
+from mercer.kernels.base import Searched
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.pairs import Pairs
 from mercer.kernels.parameters import as_float, whole
@@ -136,6 +137,8 @@ class GappyKmers(_Windows):
 
     wildcards: int = 4
 
+    searched: ClassVar[Searched] = {"length": (5, 6, 8, 10, 12)}
+
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "wildcards", _below("GappyKmers", "wildcards", self.wildcards, self.length))
@@ -187,6 +190,8 @@ class Mismatch(_Windows):
 
     mismatches: int = 1
     alphabet: int = 20
+
+    searched: ClassVar[Searched] = {"length": (3, 4, 5, 6, 8)}
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from mercer._types import Array
 from mercer.data.trees import Trees
 from mercer.engine import threads
+from mercer.kernels.base import Searched
 from mercer.kernels.objects import Packed
 from mercer.kernels.parameters import flag, number
 from mercer.kernels.tree.packed import NodePairs, PackedTrees, pack
@@ -66,6 +68,8 @@ class SubsetTree(NodePairs):
 
     decay: float = number(0.4, bounds=(1e-5, 1.0))
     leaves: bool = False
+
+    searched: ClassVar[Searched] = {"leaves": (False, True)}
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mercer.data.objects import Objects
 from mercer.data.trees import Nodes, Trees
+from mercer.kernels.base import Searched
 from mercer.kernels.features import FeatureKernel, Features
 from mercer.kernels.parameters import positive, whole
 
@@ -61,6 +62,7 @@ class Subtree(FeatureKernel):
     decay: float = 1.0
 
     rows_of: ClassVar[type[Objects]] = Trees
+    searched: ClassVar[Searched] = {"smallest": (1, 2, 3)}
 
     def __post_init__(self) -> None:
         super().__post_init__()
