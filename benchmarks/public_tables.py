@@ -175,8 +175,8 @@ def _version(contender: str, name: str) -> str:
     return f"{our_version(name in LABELS) if contender == OURS else version(contender)} {rows}"
 
 
-def row(name: str, parts: Parts) -> tuple[list[str], dict[str, float]]:
-    """The line of a table, and by how many standard errors ours is better than each peer."""
+def row(name: str, parts: Parts) -> tuple[list[str], dict[str, tuple[float, float]]]:
+    """The line of a table, and of each peer by how many standard errors ours is better, and our error by its own."""
     cells, better = [], {}
     found: dict[str, np.ndarray] = {}
     for contender in contenders(name in LABELS):
@@ -189,8 +189,11 @@ def row(name: str, parts: Parts) -> tuple[list[str], dict[str, float]]:
             elif OURS in found:
                 difference = found[contender] - found[OURS]
                 spread = difference.std(ddof=1) / np.sqrt(len(difference))
-                better[contender] = float(difference.mean() / spread) if spread else 0.0
-                cells[-1] += f" ({better[contender]:+.1f})"
+                by = float(difference.mean() / spread) if spread else 0.0
+                # Shares of wrong labels may be 0; half a row more is wrong in both.
+                least = 0.5 / len(difference) if name in LABELS else 0.0
+                better[contender] = by, (found[OURS].mean() + least) / (found[contender].mean() + least)
+                cells[-1] += f" ({by:+.1f})"
         else:
             cells.append("")
     return cells, better
@@ -203,7 +206,7 @@ def main(arguments: list[str]) -> None:
     parts = Parts(FILE)
     every = [*LABELS, *NUMBERS]
     asked = [name for name in os.environ.get("TABLES", "").split(",") if name] or every
-    lines, worse = [], dict[str, list[float]]()
+    lines, compared = [], dict[str, list[tuple[float, float]]]()
     for name in asked:
         data = table(folder, name)
         if data is None:
@@ -214,14 +217,17 @@ def main(arguments: list[str]) -> None:
             measure(data, name, parts)
         cells, better = row(name, parts)
         lines.append(f"| {name} ({len(data[1])} x {data[0].shape[1]}) | {' | '.join(cells)} |")
-        for peer, by in better.items():
-            worse.setdefault(peer, []).append(by)
+        for peer, pair in better.items():
+            compared.setdefault(peer, []).append(pair)
     names = list(contenders(True))
     print("Accuracy or R² (in brackets: seconds; by how many standard errors ours is better)\n")
     print(f"| table | {' | '.join(names)} |\n|{'---|' * (len(names) + 1)}\n" + "\n".join(lines) + "\n")
-    for peer, values in worse.items():
-        far, near = sum(v < -2 for v in values), sum(v > 2 for v in values)
-        print(f"{peer}: better by more than two standard errors on {near} of {len(values)} tables, worse on {far}")
+    print("| peer | tables | better by more than two standard errors | worse | geometric mean of our error / its own |")
+    print("|---|---|---|---|---|")
+    for peer, pairs in compared.items():
+        by, ratios = np.array(pairs).T
+        mean = np.exp(np.log(ratios).mean())
+        print(f"| {peer} | {len(by)} | {np.sum(by > 2)} | {np.sum(by < -2)} | {mean:.3f} |")
 
 
 if __name__ == "__main__":

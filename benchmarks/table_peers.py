@@ -7,6 +7,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import io
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from table_data import Split
 
+# The other peers read this themselves.
+THREADS = int(os.environ.get("OMP_NUM_THREADS", "-1"))
 PACKAGES = {"CatBoost": "catboost", "LightGBM": "lightgbm", "XGBoost": "xgboost", "xRFM": "xrfm"}
 
 
@@ -46,7 +49,9 @@ def peers(classifies: bool) -> dict[str, Callable[..., Any]]:
     hist = HistGradientBoostingClassifier if classifies else HistGradientBoostingRegressor
     found: dict[str, Callable[..., Any]] = {}
     if importlib.util.find_spec("catboost"):
-        found["CatBoost"] = lambda **o: _of("catboost", f"CatBoost{kind}", verbose=0, allow_writing_files=False, **o)
+        found["CatBoost"] = lambda **o: _of(
+            "catboost", f"CatBoost{kind}", verbose=0, allow_writing_files=False, thread_count=THREADS, **o
+        )
     if importlib.util.find_spec("lightgbm"):
         found["LightGBM"] = lambda **o: _of("lightgbm", f"LGBM{kind}", verbose=-1, **o)
     if importlib.util.find_spec("xgboost"):

@@ -579,3 +579,11 @@ def test_intervals_are_quantiles() -> None:
     assert found.guaranteed == 0.0
     with pytest.raises(ParameterError, match="coverage must be a number between 0 and 1"):
         model.interval(X, 2)
+
+
+def test_of_many_columns_those_that_say_nothing_drop_out() -> None:
+    rows = np.random.default_rng(0).normal(size=(100, 101))
+    y = 3 * rows[:, 7] + np.random.default_rng(1).normal(size=100)
+    model = TabularRegressor().fit(rows[:50], y[:50])
+    assert model.score(rows[60:], y[60:]) > 0.5
+    assert np.argmax(model.relevance_) == 7

@@ -40,7 +40,8 @@ class TabularClassifier(ClassifierMixin, TabularModel):
     r"""Classification on a data frame or array, with nothing to choose: labels, their probabilities, and relevance.
 
     Kernel logistic regression with the kernel of :class:`TabularRegressor`: a smooth term, a rough one, and one for
-    each column of text, with a length scale for each column in each. The length scales and the shares of the terms
+    each column of text, with a length scale for each column in each, or above 100 columns for those that are about
+    equally associated with the classes. The length scales and the shares of the terms
     maximise the evidence of a Gaussian process for targets of 1 for a class and -1 for the others, summed over the
     classes. In this sum a class of few rows counts little. Where classes differ much in size, a second search counts
     all alike, and the kernel is the mean of both where left-out rows have the smaller loss with it. That of the second
@@ -131,6 +132,8 @@ class TabularClassifier(ClassifierMixin, TabularModel):
     ['cheap', 'expensive']
     """
 
+    # A label says less about a column than a number does: targets of 1 and -1 are not normal, and fit noise sooner.
+    _deviation = 0.25
     # Without noise the process goes through every label, and the length scales fit the rows that contradict others.
     _least_noise = 0.03
     _fitted = Fitted(
@@ -157,10 +160,6 @@ class TabularClassifier(ClassifierMixin, TabularModel):
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-    def _deviation(self, groups: int) -> float:
-        # A label says less about a column than a number does: targets of 1 and -1 are not normal, and fit noise sooner.
-        return 0.25
 
     def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the encoding, the kernel and the penalty, and fit the logistic regression.

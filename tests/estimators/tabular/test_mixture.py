@@ -10,7 +10,7 @@ from scipy.stats import norm
 from mercer.data.columns import MixedRows
 from mercer.data.strings import Strings
 from mercer.estimators.gaussian.covariance import KernelCovariance, NoisyCovariance, TiedCovariance
-from mercer.estimators.tabular.mixture import Mixture, Repeats, RowNoise, learn, relevance
+from mercer.estimators.tabular.mixture import Mixture, Repeats, RowNoise, learn, relevance, strata
 from mercer.solvers.gaussian.regression import GaussianRegression, Objective
 
 RNG = np.random.default_rng(0)
@@ -68,9 +68,32 @@ def test_texts_have_terms_of_their_own() -> None:
     assert learned.search.value > Objective(problem(mixture, rows, Y)).value(mixture.start)
 
 
-def test_many_features_share_a_length_scale() -> None:
-    mixture = Mixture.of(np.arange(200))
+def test_groups_may_share_a_length_scale() -> None:
+    mixture = Mixture.of(np.repeat(np.arange(100), 2), shared=np.zeros(100, np.intp))
     assert len(mixture.start) == 5
+
+
+def test_strata_are_by_the_association_with_all_targets() -> None:
+    rows = np.random.default_rng(0).normal(size=(500, 30))
+    targets = np.c_[3 * rows[:, 7] + np.square(rows[:, 11]), 2 * rows[:, 20]]
+    found = strata(rows, np.arange(30), targets - targets.mean(axis=0))
+    assert np.flatnonzero(found == 0).tolist() == [7, 11, 20]
+    assert np.bincount(found).tolist() == [3, 12, 15]
+
+
+def test_strata_of_equal_groups_of_constants_and_of_weighted_rows() -> None:
+    random = np.random.default_rng(1)
+    binary = random.integers(0, 2, (60, 3)).astype(float)
+    rows = np.c_[binary, 1 - binary, np.full((60, 6), 0.1)]
+    targets, weights = (binary[:, :1] - binary[:, :1].mean()), random.integers(1, 4, 60)
+    found = strata(rows, np.repeat(np.arange(6), 2), targets, weights.astype(float))
+    repeated = np.repeat(np.arange(60), weights)
+    for order in (repeated, random.permutation(repeated)):
+        assert strata(rows[order], np.repeat(np.arange(6), 2), targets[order]).tolist() == found.tolist()
+    assert found[3:].tolist() == [1, 1, 1]
+    # A column and its complement have the same rank, also where that splits no stratum evenly.
+    single = strata(rows, np.arange(12), targets, weights.astype(float))
+    assert single[:3].tolist() == single[3:6].tolist()
 
 
 def test_the_search_ends_next_to_the_maximum() -> None:

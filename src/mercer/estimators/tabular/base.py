@@ -34,7 +34,7 @@ from mercer.estimators.shared.parameters import require_flags, require_whole
 from mercer.estimators.shared.statements import Jobs
 from mercer.estimators.shared.weights import check_sample_weight
 from mercer.estimators.shared.whole_rows import refuse_parts
-from mercer.estimators.tabular.mixture import Learned, Mixture, RowNoise, learn, relevance
+from mercer.estimators.tabular.mixture import MOST_SCALES, Learned, Mixture, RowNoise, learn, relevance, strata
 from mercer.estimators.tabular.new_gaps import NewGaps
 from mercer.estimators.tabular.penalty import way_of_choice
 from mercer.estimators.tabular.repeats import merged
@@ -79,6 +79,8 @@ class TabularModel(BaseEstimator, OneBlasThread):
         raw=True,
         choice=_chosen,
     )
+    # How far the length scales of a term may differ, as ``Mixture.deviation``.
+    _deviation: ClassVar[float]
     # The least variance of the noise in the search, as a share of that of the targets.
     _least_noise: ClassVar[float] = 0.0
     # With fewer rows all parameters have a prior.
@@ -110,10 +112,6 @@ class TabularModel(BaseEstimator, OneBlasThread):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         refuse_parts(cls)
-
-    def _deviation(self, groups: int) -> float:
-        """How far the length scales of so many groups of features may differ, as ``Mixture.deviation``."""
-        raise NotImplementedError
 
     def _check_parameters(self) -> None:
         require_flags(self, "warm_start")
@@ -214,10 +212,11 @@ class TabularModel(BaseEstimator, OneBlasThread):
     def _learn(self, features: Any, targets: Matrix, rows: Positions, weights: Vector | None) -> Learned:
         """The kernel, by at most ``search_rows`` of the rows; sets what is reported of it."""
         encoder = self.encoder_
-        deviation = self._deviation(int(encoder.groups_[-1]) + 1)
-        mixture = Mixture.of(encoder.groups_, len(encoder.texts_), deviation, len(encoder.gaps_), len(encoder.numbers_))
         few = np.sort(rows[: self.search_rows])
-        counts = None if weights is None else weights[few]
+        chosen, counts, groups = features[few], None if weights is None else weights[few], encoder.groups_
+        shared = strata(chosen, groups, targets[few], counts) if groups[-1] >= MOST_SCALES else None
+        texts, gaps, numbers = len(encoder.texts_), len(encoder.gaps_), len(encoder.numbers_)
+        mixture = Mixture.of(groups, texts, self._deviation, gaps, numbers, shared)
         if (len(few) if counts is None else counts.sum()) < self._few_rows:
             mixture = dataclasses.replace(mixture, anchored=True)
         start = mixture.start
@@ -225,8 +224,8 @@ class TabularModel(BaseEstimator, OneBlasThread):
         # Other rows may have other categories, and with them other groups of features.
         if previous is not None and len(previous.theta) == len(start):
             start = previous.theta
-        noise = RowNoise(counts, encoder.missing(features[few]), self._least_noise)
-        learned = learn(mixture, start, features[few], targets[few], noise, self.n_jobs)
+        noise = RowNoise(counts, encoder.missing(chosen), self._least_noise)
+        learned = learn(mixture, start, chosen, targets[few], noise, self.n_jobs)
         self.n_rows_, self.search_ = len(rows), learned.search
         self.noise_, self.gap_noise_ = learned.noise, learned.gap_noise
         return learned

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
 from mercer._types import Integers, Matrix, Positions, Vector
 from mercer.data.columns import MixedRows
@@ -35,8 +36,9 @@ _SMOOTH_SCALE, _ROUGH_SCALE, _SHARE, _NOISE = 2.0, 4.0, 0.5, 0.1
 _LINEAR_SHARE = 0.1
 _SMOOTH_GROWTH, _ROUGH_GROWTH = 0.9, 0.8
 _SCALE_BOUNDS, _SHARE_BOUNDS, _NOISE_BOUNDS = (0.05, 1e3), (1e-3, 1e3), (1e-6, 10.0)
-# Above so many groups of features there is one length scale a term: one a group would fit noise.
-_MOST_SCALES = 100
+# Above so many groups of features, those of about the same association with the targets share a length scale: one a
+# group would fit noise.
+MOST_SCALES = 100
 # Above so many columns with gaps there is one variance of their noise.
 _MOST_GAPS = 10
 # Where the start is the mean of a prior of all parameters: the standard deviation of their logarithms, and the noise,
@@ -80,10 +82,19 @@ class Mixture:
     anchored: bool = False
 
     @classmethod
-    def of(cls, groups: Integers, texts: int = 0, deviation: float = 0.5, gaps: int = 0, numbers: int = 0) -> Mixture:
+    def of(
+        cls,
+        groups: Integers,
+        texts: int = 0,
+        deviation: float = 0.5,
+        gaps: int = 0,
+        numbers: int = 0,
+        shared: Positions | None = None,
+    ) -> Mixture:
         """The mixture for features in ``groups`` (p,), which share a length scale, and for columns of text.
 
-        Between them are ``numbers`` that functions may be linear in. In ``gaps`` columns entries are missing.
+        Groups with the same number in ``shared`` share it too. Between features and text are ``numbers`` that functions
+        may be linear in. In ``gaps`` columns entries are missing.
 
         Examples
         --------
@@ -94,8 +105,7 @@ class Mixture:
         [0, 1, 2, 2, 3, 4, 5, 5]
         """
         p, count = len(groups), int(groups[-1]) + 1
-        if count > _MOST_SCALES:
-            groups = np.zeros(p, np.intp)
+        scales = groups if shared is None else shared[groups]
         smooth, rough = max(_SMOOTH_SCALE, _SMOOTH_GROWTH * count**0.5), max(_ROUGH_SCALE, _ROUGH_GROWTH * count)
         terms: list[Kernel] = [_SHARE * Matern((smooth,) * p, nu=2.5), _SHARE * Laplacian((rough,) * p)]
         if texts or numbers:
@@ -104,7 +114,7 @@ class Mixture:
         if numbers:
             terms.append((_LINEAR_SHARE * Linear()).on(list(range(p, p + numbers))))
         kernel = functools.reduce(operator.add, terms)
-        keys = [re.sub(r"\[(\d+)\]$", lambda entry: f"[{groups[int(entry[1])]}]", p.name) for p in kernel.parameters]
+        keys = [re.sub(r"\[(\d+)\]$", lambda entry: f"[{scales[int(entry[1])]}]", p.name) for p in kernel.parameters]
         places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
         return cls(kernel, np.array([places[key] for key in keys]), deviation, gaps)
 
@@ -200,6 +210,42 @@ class Repeats:
         repeated = 0.5 * self.targets * (self.weights - 1.0)
         gradient[own:] -= (repeated / noise) @ shares * variances
         return value - float(repeated @ np.log(noise)), gradient
+
+
+def strata(features: Any, groups: Integers, targets: Matrix, weights: Vector | None = None) -> Positions:
+    r"""Return the stratum of each group of features: the one of rank r is in stratum :math:`\lfloor\log_4 r\rfloor`.
+
+    Ranks are those of the association with the targets: the share of their variance that a linear function of a
+    feature explains, or of its square, the largest one in the group. Equal groups have the same rank.
+
+    Parameters
+    ----------
+    features : ndarray or MixedRows of shape (n, p)
+    groups : ndarray of shape (q,)
+        The group of each of the first q features.
+    targets : ndarray of shape (n, t)
+    weights : ndarray of shape (n,), optional
+        Repetitions of each row.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).normal(size=(300, 5))
+    >>> strata(x, np.arange(5), x @ np.array([[1], [0], [1], [0], [1]])).tolist()
+    [0, 1, 0, 1, 0]
+    """
+    columns = features.columns if isinstance(features, MixedRows) else features.T
+    values = np.column_stack(columns[: len(groups)])
+    values = np.hstack([values, np.square(values)])
+    counts = np.ones(len(values)) if weights is None else weights
+    values -= np.average(values, axis=0, weights=counts)
+    covariances = (values.T * counts) @ targets
+    variances = counts @ np.square(values) + _NUGGET * counts.sum()
+    explained = np.square(covariances).sum(axis=1) / variances / counts.sum()
+    association = np.zeros(int(groups[-1]) + 1)
+    np.maximum.at(association, np.tile(groups, 2), explained)
+    # Rounded, so that the order of rows does not part groups that are equal but for rounding.
+    ranks = rankdata(-association.round(9), method="min")
+    return np.asarray((np.log2(ranks) / 2).astype(np.intp))
 
 
 def learn(
