@@ -16,6 +16,7 @@ from mercer import (
     GaussianProcessOrdinalRegression,
     GaussianProcessRegressor,
     KernelKMeans,
+    KernelLocalOutlierFactor,
     KernelLogisticRegression,
     KernelNeighborsClassifier,
     KernelNeighborsRegressor,
@@ -83,6 +84,7 @@ NEIGHBORS = [
     pytest.param(KernelNeighborsClassifier(), CLASSES, id="KernelNeighborsClassifier"),
     pytest.param(KernelNeighborsRegressor(weights="distance"), NUMBERS, id="KernelNeighborsRegressor"),
 ]
+OUTLIERS = [pytest.param(KernelLocalOutlierFactor(), NUMBERS, id="KernelLocalOutlierFactor")]
 
 HERE: dict[str, Any] = {"approximation": "nystroem", "n_landmarks": 20, "random_state": 0}
 # Fits over landmarks, beside those of all rows.
@@ -96,13 +98,13 @@ RESTRICTED = [
     pytest.param(KernelPCA(5, kernel="rbf", **HERE), NUMBERS, id="KernelPCA, landmarks"),
 ]
 
-ALL = [*CASES, *TRANSFORMERS, *CLUSTERERS, *NEIGHBORS]
+ALL = [*CASES, *TRANSFORMERS, *CLUSTERERS, *NEIGHBORS, *OUTLIERS]
 # The first case of each class.
 ONE_EACH = list({type(case.values[0]): case for case in reversed(ALL)}.values())
 
 every_learner = pytest.mark.parametrize(("model", "y"), ALL)
 every_worker = pytest.mark.parametrize(("model", "y"), [*CASES, *TRANSFORMERS, *CLUSTERERS])
-every_estimator = pytest.mark.parametrize(("model", "y"), [*CASES, *CLUSTERERS, *NEIGHBORS])
+every_estimator = pytest.mark.parametrize(("model", "y"), [*CASES, *CLUSTERERS, *NEIGHBORS, *OUTLIERS])
 every_solver = pytest.mark.parametrize(("model", "y"), CASES)
 supervised = pytest.mark.parametrize(("model", "y"), [*SUPERVISED, *NEIGHBORS])
 
@@ -113,7 +115,7 @@ def bits(model: Any, rows: Any = X) -> tuple[np.ndarray, np.ndarray]:
         return model.eigenvectors_, model.transform(rows)
     if isinstance(model, KernelKMeans):
         return model.labels_, model.transform(rows)
-    if isinstance(model, KernelNeighborsClassifier | KernelNeighborsRegressor):
+    if isinstance(model, KernelNeighborsClassifier | KernelNeighborsRegressor | KernelLocalOutlierFactor):
         weights = model.kneighbors(rows, return_distance=False)
     else:
         weights = model.alpha_ if isinstance(model, GaussianProcessRegressor) else model.dual_coef_

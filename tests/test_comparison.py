@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import mercer
-from mercer import Gram, kernels
+from mercer import Gram, comparison, kernels
 from mercer._errors import DataError, IndefiniteKernelError, MemoryBudgetError, NumericalError, ParameterError
 from mercer.comparison import hsic, mmd
 from mercer.kernels import RBF, Linear, NegativeDistance, alignment
@@ -233,6 +233,31 @@ def test_by_default_units_and_origins_of_columns_do_not_matter() -> None:
     counts[:3, 0] = 1
     assert mmd(counts, counts + np.array([1.0, 0.0]), **options).p_value == 0.02
     assert mmd(counts[3:], counts[3:], **options).p_value == hsic(counts[3:], counts[3:], **options).p_value == 1.0
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e200, np.array([1e-200, 1.0, 1e280])], ids=["small", "large", "mixed"])
+def test_by_default_extreme_units_change_nothing(unit: Any) -> None:
+    options: dict[str, Any] = {"n_permutations": 19, "random_state": 0}
+    for test, other in ((mmd, Z), (hsic, X[::-1] ** 2)):
+        expected = test(X, other, **options)
+        for convert in (np.asarray, sp.csr_array):
+            result = test(convert(X * unit), convert(other * unit), **options)
+            np.testing.assert_allclose(result.null, expected.null, rtol=1e-9)
+            assert result.statistic == pytest.approx(expected.statistic, rel=1e-9)
+
+
+@pytest.mark.parametrize("unbiased", [True, False])
+def test_all_pairs_of_widths_are_those_of_single_tests(unbiased: bool) -> None:
+    """The Gaussians of Y are powers of the widest one; each pair is compared with a test of these two kernels."""
+    options: dict[str, Any] = {"unbiased": unbiased, "n_permutations": 0}
+    of_x, of_y = ([RBF((s * w).tolist()) for s in (1, 0.5, 2, 0.25)] for w in (np.ones(3), np.full(2, 0.3)))
+    orders = np.stack([np.arange(11), RNG.permutation(11)])
+    L = of_y[2](Y) * (1 - unbiased * np.eye(11))
+    values, _ = comparison._dependences([Gram(k, X) for k in of_x], L, 4, orders, unbiased, None)
+    for order, column in zip(orders, values.T):
+        pairs = itertools.product((of_y[w] for w in (2, 0, 1, 3)), of_x)
+        expected = [hsic(X, Y[order], k, kernel_y, **options).statistic for kernel_y, k in pairs]
+        np.testing.assert_allclose(column, expected, rtol=1e-10, atol=1e-14)
 
 
 def _levels(repetitions: int, n: int) -> np.ndarray:

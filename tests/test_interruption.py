@@ -180,7 +180,7 @@ MATRICES = {
     "GlobalAlignment": "X = arrays(3_000, 100, 2)\nSTART\nk.GlobalAlignment(1.0)(X)",
     "DynamicTimeWarping": "X = arrays(3_000, 100, 2)\nSTART\nk.DynamicTimeWarping()(X)",
     "Elementwise": "X = arrays(12_000, 500, 2)\nSTART\nk.Elementwise(k.RBF(1.0))(X)",
-    "Signature": "X = arrays(3_000, 500, 3)\nSTART\nk.Signature(7)(X)",
+    "Signature": "X = arrays(3_000, 500, 3)\nSTART\nk.Signature(7, time=0.0)(X)",
     "SignaturePDE": "X = arrays(3_000, 100, 2)\nSTART\nk.SignaturePDE(0.1)(X)",
     "SetOf": "X = arrays(6_000, 40, 3)\nSTART\nk.SetOf(k.RBF(1.0))(X)",
     "SetOf, two bags": "X = arrays(2, 300_000, 3)\nSTART\nk.SetOf(k.RBF(1.0))(X)",

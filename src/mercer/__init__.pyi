@@ -36,6 +36,7 @@ from mercer.estimators.gaussian_process_ordinal_regression import (
 from mercer.estimators.gaussian_process_regressor import GaussianProcessRegressor as GaussianProcessRegressor
 from mercer.estimators.kernel_kmeans import KernelKMeans as KernelKMeans
 from mercer.estimators.kernel_lms import KernelLMS as KernelLMS
+from mercer.estimators.kernel_local_outlier_factor import KernelLocalOutlierFactor as KernelLocalOutlierFactor
 from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression as KernelLogisticRegression
 from mercer.estimators.kernel_machine import KernelMachine as KernelMachine
 from mercer.estimators.kernel_neighbors import KernelNeighborsClassifier as KernelNeighborsClassifier

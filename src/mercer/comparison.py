@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
@@ -35,6 +35,8 @@ AnyGram = Gram | PrecomputedGram
 _OCTAVES = (0, -1, 1, -2, 2, -3)
 # Of X and of Y, all of whose pairs are compared: more of them cost power where two variables lie on a circle.
 _OCTAVES_OF_PAIRS = _OCTAVES[:4]
+# Columns with deviations above this number or below its inverse are scaled: a length scale has a square.
+_WIDE = 1e100
 # Rows whose distances and deviations give the length scales.
 _SAMPLE = 1000
 
@@ -55,7 +57,8 @@ class PermutationTest:
         estimate, expressed as an estimate with ``kernels``.
     kernels : tuple of Kernel or None
         The kernel of ``mmd``, or those of X and Y of ``hsic``; None for a kernel matrix. Of several, those with the
-        largest standardised estimate.
+        largest standardised estimate. Columns with deviations above 1e100 or below 1e-100 are in units of a power of
+        two near these.
     """
 
     statistic: float
@@ -137,7 +140,7 @@ def mmd(
     _check(n_permutations, unbiased)
     rng = generator(random_state)
     rows, names, n = _of_both(X, Z, kernel)
-    candidates = _candidates(kernel, gamma, rows, _OCTAVES, rng)
+    candidates, rows = _candidates(kernel, gamma, rows, _OCTAVES, rng)
     grams = [_gram(candidate, rows, names, n_jobs) for candidate in candidates]
     m = grams[0].shape[0] - n
     if unbiased and min(n, m) < 2:
@@ -192,7 +195,8 @@ def hsic(
     which reorder L; L is stored in 8 n^2 bytes.
 
     By default all 16 pairs of four Gaussian kernels of X and four of Y are combined as in :func:`mmd`. Their length
-    scales are 1/4 to 2 times the median distance.
+    scales are 1/4 to 2 times the median distance. Only the widest Gaussian of Y is stored: that of half the width is
+    its fourth power.
 
     Parameters
     ----------
@@ -247,29 +251,31 @@ def hsic(
     if n < least:
         raise DataError(f"this estimate needs at least {least} rows, but there are {n}.")
     with memory.reserve(8 * n * (n + n_permutations + 1), f"the {n} x {n} kernel matrix of Y and the permutations"):
+        # From the widest Gaussian on, each next matrix of Y holds the fourth powers of the last one.
+        by_width = np.argsort(_OCTAVES_OF_PAIRS[: len(others)])[::-1]
         L = np.empty((n, n))
+        others[by_width[0]].astype(np.float64).dense(L)
+        if unbiased:
+            np.fill_diagonal(L, 0)
         orders = np.stack([np.arange(n), *(rng.permutation(n) for _ in range(n_permutations))])
-        values, sizes = [], []
-        for other in others:
-            other.dense(L)
-            if unbiased:
-                np.fill_diagonal(L, 0)
-            value, size = _dependences(grams, L, orders, unbiased, n_jobs)
-            values.append(value)
-            sizes.append(size)
+        values, sizes = _dependences(grams, L, len(others), orders, unbiased, n_jobs)
     pairs = [(k, k_y) for k_y in of_y for k in of_x]
-    return _tested(np.concatenate(values), np.concatenate(sizes), grams[0].dtype, pairs)
+    rows = np.arange(len(pairs)).reshape(len(of_y), -1)[np.argsort(by_width)].ravel()
+    return _tested(values[rows], sizes[rows], grams[0].dtype, pairs)
 
 
 def _dependences(
-    grams: Sequence[AnyGram], L: Array, orders: NDArray[np.intp], unbiased: bool, n_jobs: int | None
+    grams: Sequence[AnyGram], L: Array, count: int, orders: NDArray[np.intp], unbiased: bool, n_jobs: int | None
 ) -> tuple[Array, Array]:
-    """The estimates (v, p) of v matrices for p orders of L, whose diagonal is 0 if ``unbiased``; sizes of the terms."""
+    """The estimates for orders p of the powers 4^w of L and matrices v, (w v, p), and the sizes of their terms, (w v,).
+
+    The diagonal of L is 0 if ``unbiased``.
+    """
     n = len(L)
-    inner, sums = _inner_products(grams, L, orders, unbiased, n_jobs)
-    of_L = L.sum(axis=1)
-    mixed = (of_L[orders] @ sums).T
-    totals = sums.sum(axis=0)[:, None] * float(of_L.sum())
+    inner, sums = _inner_products(grams, L, count, orders, unbiased, n_jobs)
+    of_L = _row_sums(L, count)
+    mixed = np.concatenate([(row[orders] @ sums).T for row in of_L])
+    totals = np.outer(of_L.sum(axis=1), sums.sum(axis=0)).reshape(-1, 1)
     parts = (
         (inner, totals / ((n - 1) * (n - 2)), -2 / (n - 2) * mixed)
         if unbiased
@@ -280,15 +286,30 @@ def _dependences(
     return (parts[0] + parts[1] + parts[2]) / divisor, sizes
 
 
+def _row_sums(L: Array, count: int) -> Array:
+    """Row sums of L and of its entries to the powers 4^w, (count, n)."""
+    sums = np.empty((count, len(L)))
+    for i, row in enumerate(L):
+        for w in range(count):
+            sums[w, i] = row.sum()
+            row = np.square(np.square(row))
+    return sums
+
+
 def _inner_products(
-    grams: Sequence[AnyGram], L: Array, orders: NDArray[np.intp], hollow: bool, n_jobs: int | None
+    grams: Sequence[AnyGram], L: Array, count: int, orders: NDArray[np.intp], hollow: bool, n_jobs: int | None
 ) -> tuple[Array, Array]:
-    """``<K, L[p, p]>`` for every K and order p, and the row sums of K, whose diagonal counts as 0 if ``hollow``."""
-    n, count = len(L), len(grams)
+    """``<K, L[p, p]^(4^w)>`` for w < count, every K and order p, and the row sums of K.
+
+    The diagonal of K counts as 0 if ``hollow``.
+    """
+    n, shape = len(L), (count, len(grams), len(orders))
 
     def visit(rows: slice, columns: slice) -> Array:
-        out = np.zeros((count, len(orders)))
-        with tiles.scratch((count, rows.stop - rows.start, columns.stop - columns.start), np.dtype(np.float64)) as tile:
+        out = np.empty(shape)
+        with tiles.scratch(
+            (len(grams), rows.stop - rows.start, columns.stop - columns.start), np.dtype(np.float64)
+        ) as tile:
             for gram, part in zip(grams, tile, strict=True):
                 gram.fill(rows, columns, part)
                 if hollow and rows == columns:
@@ -299,9 +320,9 @@ def _inner_products(
     ones = np.ones(n)
     sums = [(gram.astype(np.float64) @ ones) - (gram.diagonal() if hollow else 0) for gram in grams]
     # The tiles of all matrices together have the size of one.
-    side = tiles.TILE // math.ceil(math.sqrt(count))
-    products = tiles.reduce(visit, (n, n), count * len(orders), n_jobs, symmetric=True, side=side)
-    return products.reshape(count, len(orders)), np.stack(sums, axis=1)
+    side = tiles.TILE // math.ceil(math.sqrt(len(grams)))
+    products = tiles.reduce(visit, (n, n), math.prod(shape), n_jobs, symmetric=True, side=side)
+    return products.reshape(-1, len(orders)), np.stack(sums, axis=1)
 
 
 def _tested(
@@ -368,7 +389,7 @@ def _of_one(
 ) -> tuple[list[Kernel | None], list[AnyGram]]:
     """The kernels for ``X`` and their matrices."""
     rows = check_square(X, name) if _is_precomputed(kernel) else _rows(kernel, X, name, one_column=name == "Y")
-    kernels = _candidates(kernel, gamma, rows, _OCTAVES_OF_PAIRS, rng)
+    kernels, rows = _candidates(kernel, gamma, rows, _OCTAVES_OF_PAIRS, rng)
     return kernels, [_gram(candidate, rows, column_names(X), n_jobs) for candidate in kernels]
 
 
@@ -382,24 +403,25 @@ def _rows(kernel: Any, X: Any, name: str, one_column: bool = False) -> Any:
 
 def _candidates(
     kernel: Any, gamma: Any, rows: Any, octaves: Sequence[int], rng: np.random.RandomState
-) -> list[Kernel | None]:
-    """The kernels among which permutations choose; None for a kernel matrix."""
+) -> tuple[list[Kernel | None], Any]:
+    """The kernels among which permutations choose, None for a kernel matrix, and the rows that they take."""
     if _is_precomputed(kernel):
-        return [None]
+        return [None], rows
     if kernel is None and gamma is None:
-        return list(_gaussians(rows, octaves, rng))
+        return _gaussians(rows, octaves, rng)
     instance = as_kernel("rbf" if kernel is None else kernel, gamma="scale" if gamma is None else gamma, X=rows)
     if instance.definiteness == "indefinite":
         raise IndefiniteKernelError(
             f"{instance!r} is indefinite, so it has no feature space in which to compare means; choose another kernel."
         )
-    return [instance]
+    return [instance], rows
 
 
-def _gaussians(rows: Any, octaves: Sequence[int], rng: np.random.RandomState) -> Iterator[Kernel]:
-    """Gaussian kernels of several widths around the median distance of rows with columns of one spread.
+def _gaussians(rows: Any, octaves: Sequence[int], rng: np.random.RandomState) -> tuple[list[Kernel | None], Any]:
+    """Gaussian kernels of several widths around the median distance of rows with columns of one spread, and the rows.
 
-    Neither depends on the order of the rows, so that permutations keep their level, nor much on a few outliers.
+    The widths do not depend on the order of the rows, so that permutations keep their level, nor much on a few
+    outliers. Columns of extreme spreads are multiplied by powers of two, which round nothing.
     """
     some = rows[rng.permutation(rows.shape[0])[:_SAMPLE]]
     columns = some.tocsc() if sp.issparse(some) else some
@@ -408,7 +430,13 @@ def _gaussians(rows: Any, octaves: Sequence[int], rng: np.random.RandomState) ->
     distances = -Gram(NegativeDistance(), scaled).dense()
     positive = distances[distances > 0]
     median = float(np.median(positive)) if positive.size else 1.0
-    return (RBF((median * 2.0**octave * spreads).tolist()) for octave in octaves)
+    extreme = (spreads > _WIDE) | (spreads < 1 / _WIDE)
+    if extreme.any():
+        # Of the smallest numbers, the inverse is not finite.
+        units = np.where(extreme, np.ldexp(1.0, -np.maximum(np.frexp(spreads)[1], -1000)), 1.0)
+        rows = (rows @ sp.diags_array(units)).tocsr() if sp.issparse(rows) else rows * units
+        spreads = spreads * units
+    return [RBF((median * 2.0**octave * spreads).tolist()) for octave in octaves], rows
 
 
 def _spread(column: Any) -> float:

@@ -14,12 +14,13 @@ from sklearn.kernel_ridge import KernelRidge as SklearnRidge
 
 import estimator_table
 import mercer
-from estimator_table import ALL
 from mercer import SVC, GaussianProcessClassifier, GaussianProcessRegressor, Gram, KernelPCA, KernelRidge
 from mercer._errors import KernelValueError
 from mercer.kernels import RBF, Constant, White, as_kernel, from_function
 from mercer.validity import check
 
+# A fit of densities searches for neighbours, too, for which each pair is evaluated again.
+ALL = [case for case in estimator_table.ALL if case not in estimator_table.OUTLIERS]
 # Each pair is a call of Python.
 N = 45
 X, CLASSES, NUMBERS = estimator_table.X[:N], estimator_table.CLASSES[:N], estimator_table.NUMBERS[:N]

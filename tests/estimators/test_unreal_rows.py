@@ -52,7 +52,7 @@ def test_new_rows():
 
 @every_estimator
 def test_masked_targets_and_weights(model, y):
-    if not isinstance(model, mercer.KernelKMeans | mercer.OneClassSVM):
+    if not isinstance(model, mercer.KernelKMeans | mercer.OneClassSVM | mercer.KernelLocalOutlierFactor):
         with pytest.raises(DataError, match="y has 1 masked entries"):
             clone(model).fit(X, np.ma.masked_array(y, MASK[:, 1]))
     if has_fit_parameter(model, "sample_weight"):

@@ -44,6 +44,7 @@ def estimators() -> list[tuple[str, Any, bool]]:
         name = type(model).__name__
         classes.setdefault(f"{name}()", (f"{name}()", type(model)(), is_classifier(type(model)())))
     classes["OneClassSVM()"] = ("OneClassSVM()", OneClassSVM(), False)
+    classes["KernelLocalOutlierFactor()"] = ("KernelLocalOutlierFactor()", mercer.KernelLocalOutlierFactor(), False)
     classes["BayesianLinearRegression()"] = ("BayesianLinearRegression()", mercer.BayesianLinearRegression(), False)
     return list(classes.values())
 

@@ -83,7 +83,10 @@ def test_one_value_beside_a_thousand() -> None:
 
 def test_slopes_where_the_gaussian_of_points_is_zero() -> None:
     walk = [np.cumsum(np.random.default_rng(2).normal(size=9)), np.zeros(4)]
-    for kernel in (SignaturePDE(length_scale=1e-140), SignaturePDE(length_scale=1e-140, time=1.0).normalized()):
+    for kernel in (
+        SignaturePDE(length_scale=1e-140, time=0.0),
+        SignaturePDE(length_scale=1e-140, time=1.0).normalized(),
+    ):
         assert np.isfinite(kernel.pullback(walk, None, np.ones((2, 2)))).all()
 
 

@@ -31,7 +31,7 @@ LONG = {
     "normalized alignments": (kernels.GlobalAlignment(1.0).normalized(), _ZEROS, [0.0]),
     "warping": (kernels.DynamicTimeWarping(), _ZEROS, [0.0]),
     "signatures": (kernels.SignaturePDE(), _JUMPS, [0.0]),
-    "words of signatures": (kernels.Signature(10), _WALK, np.zeros((2, 2))),
+    "words of signatures": (kernels.Signature(10, time=0.0), _WALK, np.zeros((2, 2))),
     "subsequences": (kernels.Subsequence(4), "ab" * 150_000, "ab"),
     "edits": (kernels.EditDistance(0.1), "ab" * 1_500_000, "ab"),
     "shifted windows": (kernels.WeightedDegree(5, shift=200_000), "ab" * 200_000, "ab"),

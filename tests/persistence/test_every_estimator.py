@@ -177,6 +177,8 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
         sp.csr_matrix(NEW),
     ),
     "neighbours, precomputed": (lambda: mercer.KernelNeighborsRegressor(kernel="precomputed").fit(K, Y), NEW_K),
+    "outlier factor": (lambda: mercer.KernelLocalOutlierFactor(9, kernel=KERNEL).fit(X), NEW),
+    "outlier factor, precomputed": (lambda: mercer.KernelLocalOutlierFactor(5, kernel="precomputed").fit(K), NEW_K),
     "one class": (lambda: OneClassSVM(nu=0.3).fit(X), NEW),
     "logistic": (lambda: KernelLogisticRegression(kernel=KERNEL).fit(X, LABELS, np.arange(40)), NEW),
     "logistic, three classes": (

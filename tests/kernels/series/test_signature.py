@@ -51,12 +51,14 @@ def test_a_straight_line_is_an_exponential() -> None:
     v, w = rng.normal(size=(2, 3))
     lines = [np.array([p, p + d]) for p, d in zip(rng.normal(size=(2, 3)), (v, w))]
     terms = [(v @ w) ** n / math.factorial(n) ** 2 for n in range(40)]
-    assert Signature(6)(lines)[0, 1] == pytest.approx(sum(terms[:7]), rel=1e-13)
-    assert SignaturePDE()(lines)[0, 1] == pytest.approx(sum(terms), rel=1e-12)
-    assert SignaturePDE(2.0)(lines)[0, 1] == pytest.approx(sum(t * 4**n for n, t in enumerate(terms)), rel=1e-12)
+    assert Signature(6, time=0.0)(lines)[0, 1] == pytest.approx(sum(terms[:7]), rel=1e-13)
+    assert SignaturePDE(time=0.0)(lines)[0, 1] == pytest.approx(sum(terms), rel=1e-12)
+    assert SignaturePDE(2.0, time=0.0)(lines)[0, 1] == pytest.approx(
+        sum(t * 4**n for n, t in enumerate(terms)), rel=1e-12
+    )
     # Cut into pieces it is the same line.
     cut = [np.linspace(line[0], line[1], 7) for line in lines]
-    assert SignaturePDE()(cut)[0, 1] == pytest.approx(sum(terms), rel=1e-12)
+    assert SignaturePDE(time=0.0)(cut)[0, 1] == pytest.approx(sum(terms), rel=1e-12)
 
 
 @pytest.mark.parametrize("time", [0.0, 0.5])
@@ -85,13 +87,17 @@ def test_paths_through_features_of_a_gaussian() -> None:
     fine, finer = (_refined(x, z, 0.7, parts) for parts in (8, 16))
     # Of second order: the next refinement leaves a quarter of the error.
     extrapolated = finer + (finer - fine) / 3
-    assert SignaturePDE(length_scale=0.7)([x], [z])[0, 0] == pytest.approx(extrapolated, abs=0.1 * abs(finer - fine))
+    assert SignaturePDE(length_scale=0.7, time=0.0)([x], [z])[0, 0] == pytest.approx(
+        extrapolated, abs=0.1 * abs(finer - fine)
+    )
     timed = SignaturePDE(length_scale=0.7, time=0.4)([x], [z])[0, 0]
-    by_hand = SignaturePDE(length_scale=0.7)([_timed(x, 0.4)], [_timed(z, 0.4)])[0, 0]
+    by_hand = SignaturePDE(length_scale=0.7, time=0.0)([_timed(x, 0.4)], [_timed(z, 0.4)])[0, 0]
     assert timed == pytest.approx(by_hand, rel=1e-12)
 
 
-@pytest.mark.parametrize("kernel", [Signature(4), SignaturePDE(), SignaturePDE(length_scale=0.8)])
+@pytest.mark.parametrize(
+    "kernel", [Signature(4, time=0.0), SignaturePDE(time=0.0), SignaturePDE(length_scale=0.8, time=0.0)]
+)
 def test_what_leaves_a_path_as_it_is(kernel: Any) -> None:
     K = kernel(PATHS)
     repeated = [np.repeat(x, _rng.integers(1, 4, size=len(x)), axis=0) for x in PATHS]
@@ -111,7 +117,7 @@ def test_one_channel_without_time_has_its_ends_only() -> None:
     walk = _rng.normal(size=(3, 12)).cumsum(axis=1)
     ends = walk[:, -1] - walk[:, 0]
     expected = sum(np.multiply.outer(ends, ends) ** n / math.factorial(n) ** 2 for n in range(5))
-    np.testing.assert_allclose(Signature(4)(walk), expected, rtol=1e-11)
+    np.testing.assert_allclose(Signature(4, time=0.0)(walk), expected, rtol=1e-11)
     assert np.abs(Signature(4, time=1.0)(walk) - expected).max() > 0.1
 
 
@@ -120,7 +126,7 @@ def test_one_channel_without_time_has_its_ends_only() -> None:
 def test_whole_signatures_are_positive(size: float, length_scale: float) -> None:
     for _ in range(8):
         X = [size * _rng.normal(size=(_rng.integers(2, 6), 2)) for _ in range(12)]
-        eigenvalues = np.linalg.eigvalsh(SignaturePDE(length_scale=length_scale)(X))
+        eigenvalues = np.linalg.eigvalsh(SignaturePDE(length_scale=length_scale, time=0.0)(X))
         assert eigenvalues[0] >= -1e-12 * eigenvalues[-1]
 
 
@@ -144,11 +150,11 @@ def test_slopes_beside_differences(scale: float, lengths: tuple[float, float]) -
 def test_pieces_that_are_long_are_cut() -> None:
     x = np.array([[0.0], [2.0], [-2.5], [3.0]])
     fine = np.interp(np.linspace(0, 3, 61), np.arange(4), x[:, 0])
-    assert SignaturePDE()([x])[0, 0] == pytest.approx(SignaturePDE()([fine])[0, 0], rel=1e-11)
-    assert SignaturePDE()([x])[0, 0] == pytest.approx(i0(6.0), rel=1e-11)
+    assert SignaturePDE(time=0.0)([x])[0, 0] == pytest.approx(SignaturePDE(time=0.0)([fine])[0, 0], rel=1e-11)
+    assert SignaturePDE(time=0.0)([x])[0, 0] == pytest.approx(i0(6.0), rel=1e-11)
     for factor in (100.0, 1e60):
         with pytest.raises(KernelValueError, match=r"too long for SignaturePDE.* Lower scale"):
-            SignaturePDE()([factor * x, x * factor])
+            SignaturePDE(time=0.0)([factor * x, x * factor])
 
 
 @pytest.mark.parametrize("count", [100, 200])
@@ -157,18 +163,18 @@ def test_rough_paths_in_one_channel_have_a_closed_form(count: int) -> None:
     x, z = np.random.default_rng(0).normal(size=(2, count))
     ends = np.array([x[-1] - x[0], z[-1] - z[0]])
     products = np.multiply.outer(ends, ends)
-    K = SignaturePDE()([x, z])
+    K = SignaturePDE(time=0.0)([x, z])
     root = 2 * np.sqrt(np.abs(products))
     np.testing.assert_allclose(K, np.where(products > 0, i0(root), j0(root)))
     # The slope by the logarithm of scale: x d/dx I_0(2 x) at the scale 1, twice as much by the square of the scale.
-    slope = SignaturePDE().pullback([x], None, np.ones((1, 1)))
+    slope = SignaturePDE(time=0.0).pullback([x], None, np.ones((1, 1)))
     assert slope[0] == pytest.approx(2 * abs(ends[0]) * i1(2 * abs(ends[0])), rel=1e-8)
 
 
 def test_rough_paths_that_go_back_are_none() -> None:
     way = np.random.default_rng(3).normal(size=(60, 2)) * 0.5
     back = np.r_[way, way[::-1]]
-    np.testing.assert_allclose(SignaturePDE()([back], [back, way]), 1.0, rtol=1e-6)
+    np.testing.assert_allclose(SignaturePDE(time=0.0)([back], [back, way]), 1.0, rtol=1e-6)
 
 
 def test_paths_of_too_few_digits_are_refused() -> None:
@@ -176,40 +182,46 @@ def test_paths_of_too_few_digits_are_refused() -> None:
     line = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 0.0]])
     rough = 5.0 * np.random.default_rng(1).normal(size=60)
     for path in (line, rough):
-        for evaluate in (SignaturePDE(), SignaturePDE().diagonal, SignaturePDE().normalized()):
+        for evaluate in (SignaturePDE(time=0.0), SignaturePDE(time=0.0).diagonal, SignaturePDE(time=0.0).normalized()):
             with pytest.raises(KernelValueError, match=r"too long for SignaturePDE.* Lower scale"):
                 evaluate([path, 0.1 * path])
     with pytest.raises(KernelValueError, match="too long for"):
-        SignaturePDE()([line], [0.9 * line])
-    assert SignaturePDE(0.5)([line])[0, 0] == pytest.approx(1.0, abs=1e-6)
+        SignaturePDE(time=0.0)([line], [0.9 * line])
+    assert SignaturePDE(0.5, time=0.0)([line])[0, 0] == pytest.approx(1.0, abs=1e-6)
     length = np.abs(np.diff(rough)).sum()
-    assert SignaturePDE(1 / length)([rough])[0, 0] == pytest.approx(i0(2 * abs(rough[-1] - rough[0]) / length))
+    assert SignaturePDE(1 / length, time=0.0)([rough])[0, 0] == pytest.approx(
+        i0(2 * abs(rough[-1] - rough[0]) / length)
+    )
     # Large values alone are not refused.
-    assert SignaturePDE()([line[:2]])[0, 0] == pytest.approx(i0(20.0), rel=1e-12)
-    assert SignaturePDE()([3.5 * line[:2]])[0, 0] == pytest.approx(i0(70.0), rel=1e-9)
+    assert SignaturePDE(time=0.0)([line[:2]])[0, 0] == pytest.approx(i0(20.0), rel=1e-12)
+    assert SignaturePDE(time=0.0)([3.5 * line[:2]])[0, 0] == pytest.approx(i0(70.0), rel=1e-9)
 
 
 def test_mistakes_are_named() -> None:
-    for kernel in (Signature(2), SignaturePDE()):
+    for kernel in (Signature(2, time=0.0), SignaturePDE(time=0.0)):
         with pytest.raises(DataError, match="the same number of channels"):
             kernel([[1.0, 2.0]], [np.zeros((3, 2))])
     with pytest.raises(ParameterError, match="level must be a whole number above 0, but is 0"):
-        Signature(0)
+        Signature(0, time=0.0)
     with pytest.raises(ParameterError, match="time must be finite and at least 0"):
         SignaturePDE(time=-1.0)
     # Of the last the number of words has more digits than Python prints.
     for level, size in ((9, 5), (60, 2), (30_000, 2)):
         with mercer.config(memory=2**20), pytest.raises(MemoryBudgetError, match=r"Lower the level, or .*SignaturePDE"):
-            Signature(level)(list(_rng.normal(size=(3, 4, size))))
+            Signature(level, time=0.0)(list(_rng.normal(size=(3, 4, size))))
     with pytest.raises(DataError, match="row 0 of X: a series must have a value at every time, but has masked ones"):
         Series.of([np.ma.masked_array([1.0, 2.0], [0, 1])])
     with pytest.raises(DataError, match="row 1 of X has masked entries"):
-        Signature(2)([[1.0, 2.0], np.ma.masked_array([1.0, 2.0], [0, 1])])
+        Signature(2, time=0.0)([[1.0, 2.0], np.ma.masked_array([1.0, 2.0], [0, 1])])
 
 
 @pytest.mark.filterwarnings("error")
 def test_signatures_that_overflow_are_named() -> None:
-    for kernel, far in ((Signature(2), 1e100), (Signature(4, scale=1e100), 1.0), (Signature(2, time=1.0), 1e149)):
+    for kernel, far in (
+        (Signature(2, time=0.0), 1e100),
+        (Signature(4, scale=1e100), 1.0),
+        (Signature(2, time=1.0), 1e149),
+    ):
         for evaluate in (kernel, kernel.diagonal):
             with pytest.raises(KernelValueError, match="returned inf"):
                 evaluate([[0.0, far], [far, 0.0]])
@@ -218,7 +230,7 @@ def test_signatures_that_overflow_are_named() -> None:
 @pytest.mark.parametrize("count", [40, 600])
 def test_signatures_stay_inside_the_budget(count: int) -> None:
     X = list(0.1 * _rng.normal(size=(count, 4, 4)))
-    kernel = Signature(6 if count > 512 else 7)
+    kernel = Signature(6 if count > 512 else 7, time=0.0)
     with mercer.config(n_jobs=1):
         kernel(X[:2])
         tracemalloc.start()
@@ -233,9 +245,9 @@ def test_signatures_stay_inside_the_budget(count: int) -> None:
 def test_two_long_paths_are_refused_where_their_pieces_do_not_fit() -> None:
     X = [0.001 * np.arange(1000.0), [0.0, 1.0]]
     with mercer.config(memory="20MiB"), pytest.raises(MemoryBudgetError, match="paths of 1000 and 1000 points"):
-        SignaturePDE()(X)
+        SignaturePDE(time=0.0)(X)
     with mercer.config(memory="20MiB"):
-        assert SignaturePDE()(X[:1], X[1:]).shape == (1, 1)
+        assert SignaturePDE(time=0.0)(X[:1], X[1:]).shape == (1, 1)
 
 
 def test_one_channel_has_the_words_of_a_straight_line() -> None:
@@ -243,10 +255,19 @@ def test_one_channel_has_the_words_of_a_straight_line() -> None:
     v, w = walk[-1] - walk[0], other[-1] - other[0]
     expected = sum((v * w) ** k / math.factorial(k) ** 2 for k in range(30))
     # Of a level that no recursion over pairs of levels would come to the end of.
-    assert Signature(50_000)([walk], [other])[0, 0] == pytest.approx(expected, rel=1e-12)
-    assert Signature(3)([[5.0]], [other])[0, 0] == 1.0
+    assert Signature(50_000, time=0.0)([walk], [other])[0, 0] == pytest.approx(expected, rel=1e-12)
+    assert Signature(3, time=0.0)([[5.0]], [other])[0, 0] == 1.0
 
 
 def test_levels_of_too_many_words_are_refused_at_once() -> None:
     with pytest.raises(MemoryBudgetError, match="Lower the level"):
         Signature(50_000, time=1.0)([[1.0, 2.0], [2.0, 4.0]])
+
+
+@pytest.mark.parametrize("kernel", [Signature, SignaturePDE])
+def test_by_default_shapes_in_one_channel_differ(kernel: Any) -> None:
+    times = np.linspace(0.0, 1.0, 15)
+    hill, valley = np.sin(np.pi * times), -np.sin(np.pi * times)
+    K = kernel()([hill, valley])
+    assert K[0, 1] < 0.9 * min(K[0, 0], K[1, 1])
+    np.testing.assert_allclose(kernel(time=0.0)([hill, valley]), 1.0, rtol=1e-12)

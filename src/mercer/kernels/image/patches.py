@@ -29,6 +29,10 @@ class ConvolutionalPatches(MeanKernel):
     A patch is a square of ``size`` times ``size`` pixels that lies within the image, with all channels. Images may
     differ in size; the position of a pattern in an image makes no difference.
 
+    ``k(x, x)`` is larger the more the patches of x are alike. ``.normalized()`` makes it 1 for every image. Its values
+    then differ less than those of a kernel on vectors, because most pairs of patches are alike: machines need a larger
+    C, such as 10, or a smaller length scale.
+
     Parameters
     ----------
     size : int, default=3

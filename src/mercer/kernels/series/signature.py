@@ -45,7 +45,7 @@ class Signature(PairKernel):
 
     ``S_w(x)`` is the iterated integral ``int_{t_1 < ... < t_k} dx_{w_1}(t_1) ... dx_{w_k}(t_k)`` along the path in
     straight lines through the points of x; that of the empty word is 1. It depends on the shape of the path, and not on
-    its starting point or on its speed: a repeated value changes nothing.
+    its starting point. With ``time=0`` it does not depend on the speed either: a repeated value changes nothing.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ class Signature(PairKernel):
     scale : float, default=1.0
         The factor of the values. Paths should then be of size near one: words of length k are of size
         ``(length of the path)^k / k!``.
-    time : float, default=0.0
-        The time, from 0 at the first point to ``time`` at the last, is an additional channel. Without it a path in one
-        channel has no shape: its words depend on its two ends only. With 0 there is no such channel.
+    time : float, default=1.0
+        The time, from 0 at the first point to ``time`` at the last, is an additional channel. With 0 there is none;
+        a path in one channel then has no shape, because its words depend only on its two ends.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.
 
@@ -74,19 +74,20 @@ class Signature(PairKernel):
     Notes
     -----
     Kiraly and Oberhauser (2019), "Kernels for sequentially ordered data"; Lyons (1998), "Differential equations driven
-    by rough signals".
+    by rough signals". Chevyrev and Kormilitzin (2016), "A primer on the signature method in machine learning", on time
+    as a channel.
 
     Examples
     --------
     The signature of a straight line is an exponential: ``k = sum_n <v, w>^n / n!^2``.
 
-    >>> float(Signature(2)([[[0.0, 0.0], [1.0, 2.0]]], [[[5.0, 5.0], [6.0, 6.0]]])[0, 0])
+    >>> float(Signature(2, time=0.0)([[[0.0, 0.0], [1.0, 2.0]]], [[[5.0, 5.0], [6.0, 6.0]]])[0, 0])
     6.25
     """
 
     level: int = 3
     scale: float = number(1.0)
-    time: float = number(0.0, closed=True)
+    time: float = number(1.0, closed=True)
 
     rows_of: ClassVar[type[Objects]] = Series
     searched: ClassVar[Searched] = {"level": (2, 3, 4)}
@@ -198,7 +199,7 @@ class SignaturePDE(PairKernel):
         That of the Gaussian ``exp(-|x_i - z_j|^2 / (2 length_scale^2))`` between points, with 0 the points themselves.
         ``"median"`` is the median distance between points of the series, without the time, of the training rows of a
         learner, or of the rows passed to ``with_data``.
-    time : float, default=0.0
+    time : float, default=1.0
         The time, from 0 to ``time``, is an additional channel; see :class:`Signature`. With 0 there is no such channel.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.
@@ -224,13 +225,13 @@ class SignaturePDE(PairKernel):
     Examples
     --------
     >>> line = [[[0.0, 0.0], [1.0, 2.0]]], [[[5.0, 5.0], [6.0, 6.0]]]
-    >>> float(SignaturePDE()(*line)[0, 0].round(9)), float(Signature(12)(*line)[0, 0].round(9))
+    >>> float(SignaturePDE(time=0.0)(*line)[0, 0].round(9)), float(Signature(12, time=0.0)(*line)[0, 0].round(9))
     (7.158996537, 7.158996537)
     """
 
     scale: float = number(1.0)
     length_scale: float | str = number(0.0, closed=True, rules=("median",))
-    time: float = number(0.0, closed=True)
+    time: float = number(1.0, closed=True)
 
     rows_of: ClassVar[type[Objects]] = Series
 
