@@ -335,7 +335,11 @@ def test_rows_of_another_table_are_held_out(capsys):
     [
         (["--split", "month", "day"], "--split is time or group and a column, but is 'month day'"),
         (["--split", "time", "dy"], "has no column 'dy'; it has 'day', 'who'"),
-        (["--split", "time", "who"], "'a' in line 2 is no time"),
+        (["--split", "time", "who"], "'a' in line 2 is neither a number nor a date such as 2026-01-31"),
+        (["--split", "time", "gap"], "line 3 has no entry; fill it in"),
+        (["--split", "time", "flag"], "the column holds truth values"),
+        (["--split", "time", "y"], "--split by the target 'y'"),
+        (["--split", "time", "day", "--test-size", "0"], "--test-size 0 holds none out"),
         (["--split", "group", "one"], "leaves 0 rows to learn from"),
         (["--test", "b.csv", "--test-size", "0.5"], "--test names the rows for the score"),
         (["--test", "b.csv"], "b.csv has no column 'day'"),
@@ -345,7 +349,7 @@ def test_rows_of_another_table_are_held_out(capsys):
     ],
 )
 def test_rows_that_cannot_be_held_out_are_told(capsys, options, words):
-    frame = _months().sort_values("who").assign(one=1)
+    frame = _months().sort_values("who").assign(one=1, gap=[1.0, None] * 60, flag=[True, False] * 60)
     frame.to_csv("days.csv", index=False)
     frame.drop(columns="day").to_csv("b.csv", index=False)
     frame.assign(a="much").to_csv("c.csv", index=False)
@@ -365,3 +369,42 @@ def test_a_column_that_alone_gives_the_target_is_told(capsys):
     frame = pd.DataFrame({"euro": rng.lognormal(size=80), "b": rng.normal(size=80)})
     frame.assign(cent=lambda its: 100 * its["euro"]).to_csv("prices.csv", index=False)
     assert run_json(capsys, "fit", "prices.csv", "-t", "cent")["telltale"] == "euro"
+
+
+def test_awkward_columns_and_rows_for_the_score(capsys, recwarn):
+    rng = np.random.default_rng(0)
+    n = 60
+    whens = [f"2024-0{1 + i % 9}-01T00:00:00+0{1 + i % 2}:00" for i in range(n)]
+    frame = pd.DataFrame({"when": whens, "a": rng.normal(size=n), "flag": rng.choice([True, False], n)})
+    frame["huge"] = np.where(rng.random(n) < 0.5, 1e100, -1e100)
+    frame["kind"] = np.where(frame["huge"] > 0, "u", "v")
+    frame["maybe"] = pd.array([True, None, False] * 20, dtype="boolean")
+    frame.to_parquet("odd.parquet")
+    report = run_json(capsys, "fit", "odd.parquet", "-t", "kind", "--drop", "when")
+    assert report["telltale"] == "huge"
+    frame[["when", "a"]].assign(y=frame["a"]).to_csv("when.csv", index=False)
+    report = run_json(capsys, "fit", "when.csv", "-t", "y", "--split", "time", "when", "--drop", "when")
+    assert report["held_out_by"] == "the last ones by when" and "when" not in report["relevance"]
+    # A file for the score may lack what is dropped, and have a gap among truth values.
+    frame[["a", "flag"]].assign(y=frame["a"], id=range(n)).to_csv("rows.csv", index=False)
+    frame[:9][["a"]].assign(flag=[True, None] + [False] * 7, y=frame["a"][:9]).to_csv("more.csv", index=False)
+    assert main(["fit", "rows.csv", "-t", "y", "--drop", "id", "--test", "more.csv"]) == 0
+    out = capsys.readouterr().out
+    assert "rows.csv: 60 rows," in out and "held out (those of more.csv)" in out and "--no-refit" not in out
+    # Classes that no row to learn from has.
+    frame[["a"]].assign(c=np.where(frame["a"] > 0, "p", "q")).to_csv("two.csv", index=False)
+    frame[["a"]].assign(c="z").to_csv("three.csv", index=False)
+    assert run_json(capsys, "fit", "two.csv", "-t", "c", "--test", "three.csv")["advice"] is None
+
+
+def test_the_next_command_keeps_what_was_learnt_of_a_text(capsys):
+    rng = np.random.default_rng(0)
+    texts = ["".join(rng.choice(list("ab" if i % 2 else "cd"), 900)) for i in range(60)]
+    pd.DataFrame({"text": texts, "label": ["x", "y"] * 30}).to_csv("text.csv", index=False)
+    report = run_json(capsys, "fit", "text.csv", "-t", "label")
+    assert report["roles"] == {"text": "text"} and "--text text" in report["tune"]
+    pd.DataFrame({"text": texts, "value": np.arange(60) % 2 + rng.normal(size=60)}).to_csv("value.csv", index=False)
+    assert main(["fit", "value.csv", "-t", "value"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80 and any("…" in line for line in lines)
+    assert any(line.startswith("Next: mercer predict value.mercer NEW_DATA --interval 0.9") for line in lines)

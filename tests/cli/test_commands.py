@@ -65,7 +65,7 @@ def run_json(capsys, *arguments):
 def test_fit_prints_the_outcome_and_writes_the_model(capsys, tmp_path):
     code, short, err = run(capsys, "fit", "sample:iris", "--model", "svc")
     assert (code, err) == (0, "Reading sample:iris ...\n")
-    assert "The fit is certified" in short and "More: --details." in short and "KKT" not in short
+    assert "The solution is certified" in short and "More: --details." in short and "KKT" not in short
     assert len(short.splitlines()) < 25
     code, out, err = run(capsys, "fit", "sample:iris", "--model", "svc", "--details")
     for words in (

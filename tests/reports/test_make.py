@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -308,3 +309,11 @@ def test_trees_that_do_better_are_told() -> None:
     trees = report["scores"].table("Scores").column("R²")[1]
     own = HistGradientBoostingRegressor(early_stopping=False).fit(StandardScaler().fit_transform(X[:100]), y[:100])
     assert trees == pytest.approx(own.score(StandardScaler().fit(X[:100]).transform(X[100:]), y[100:]), abs=1e-3)
+
+
+@pytest.mark.parametrize("names", [["self", "b"], [0, 1]])
+def test_columns_of_any_name_have_effects(names: list[Any]) -> None:
+    frame = pd.DataFrame(X, columns=names)
+    y = np.sin(2.0 * X[:, 0])
+    report = mercer.report(mercer.TabularRegressor().fit(frame[:100], y[:100]), frame[100:], y[100:])
+    assert len(report["function"].figures) >= 1 and "linear" in report["scores"].table("Scores").column("model")[2]

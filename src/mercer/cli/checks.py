@@ -82,6 +82,8 @@ def check_fit(options: FitOptions) -> None:
         raise ParameterError(f"--test-size must be at least 0 and below 1, but is {options.held_out:g}.")
     if options.split is not None and options.split[0] not in WAYS:
         raise ParameterError(f"--split is {' or '.join(WAYS)} and a column, but is {' '.join(options.split)!r}.")
+    if options.split is not None and not options.held_out:
+        raise ParameterError("--split holds rows out, and --test-size 0 holds none out; leave one of them out.")
     if options.test is not None and (options.split is not None or options.test_size is not None):
         raise ParameterError("--test names the rows for the score, as --split and --test-size do; choose one of them.")
     if "kernel" in parse_settings(options.settings):

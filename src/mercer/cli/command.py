@@ -52,5 +52,5 @@ def _options(options: FitOptions) -> Iterator[str]:
     for column, role in options.roles.items():
         yield from (f"--{role}", column)
     yield from (option for name, option in FLAGS.items() if getattr(options, name))
-    if not options.refit:
+    if not options.refit and options.test is None:
         yield "--no-refit"

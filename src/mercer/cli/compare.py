@@ -91,6 +91,9 @@ def advice(
     (mine, its), *others = ((name, row[metric]) for name, row in scores.items())
     (constant, least), own = others[-1], round(its, _DECIMALS)
     y = job.target.values[job.test]
+    if not np.isin(y, job.target.values[job.train]).all() and metric != "r2":
+        # Of classes that no row had to learn from, no model can know.
+        return None
     losses = {name: _losses(metric, y, its) for name, its in predicted.items()}
     if TREES in losses and lead(losses[TREES], losses[mine]) <= CLEAR:
         # They are no simpler model.
@@ -215,9 +218,20 @@ def _simpler(rival: str, options: FitOptions, job: Job) -> FitOptions | None:
         default = FitOptions(options.data, target=options.target, task=options.task, drop=options.drop)
         same = {
             name: getattr(options, name)
-            for name in ("test_size", "test", "split", "rows", "seed", "memory", "encoding")
+            for name in (
+                "test_size",
+                "test",
+                "split",
+                "rows",
+                "seed",
+                "memory",
+                "encoding",
+                "sheet",
+                "axes",
+                "parse_numbers",
+            )
         }
-        return None if raw or options.roles else replace(default, **same, sheet=options.sheet)
+        return None if raw or job.schema.roles else replace(default, **same)
     model, penalty = ("logistic", "C") if task == "classification" else ("ridge", "alpha")
     names = _names(options)
     if "kinds" in names:
@@ -272,6 +286,9 @@ def tuning(options: FitOptions, job: Job) -> str:
     use = usage(job.model, job.target.task)
     if options.tune is not None or use.raw or use.left_open is None:
         return ""
+    # A role that a column has without being asked for is lost where a model is named.
+    roles = {name: role for name, role in job.schema.roles.items() if role in ("text", "tree")}
+    options = replace(options, roles={**roles, **options.roles})
     settings = _without_old(options)
     return command_line(replace(options, tune=60.0, model=job.model, settings=settings))
 
@@ -289,7 +306,7 @@ def command_line(options: FitOptions) -> str:
         if value != getattr(plain, name):
             words += [f"--{name.replace('_', '-')}", str(value)]
     words += [option for name, option in FLAGS.items() if getattr(options, name)]
-    words += [] if options.refit else ["--no-refit"]
+    words += [] if options.refit or options.test is not None else ["--no-refit"]
     words += [word for kernel in options.kernels[1:] for word in ("--kernel", kernel)]
     if options.tune is not None:
         words += ["--budget", f"{options.tune:g}s"]

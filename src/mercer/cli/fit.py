@@ -38,7 +38,7 @@ from mercer.data.roles import VERBATIM
 from mercer.data.schema import are_trees, quantities
 from mercer.data.table import Table
 from mercer.data.target import Target, outlier_words, outlying, read_target
-from mercer.data.words import counted, listing
+from mercer.data.words import counted, listing, shortened
 from mercer.engine.drafts import written_in_one_stroke
 from mercer.engine.memory import track
 from mercer.engine.settings import config
@@ -122,7 +122,6 @@ def fit(options: FitOptions) -> None:
             scores=results,
             recalls=recalls,
             telltale=_telltale(job, results),
-            examples=shown,
             advice=advice(results, predictions, options, job, _trial),
             tune=tuning(options, job),
             peak_bytes=account.peak,
@@ -131,8 +130,8 @@ def fit(options: FitOptions) -> None:
         report["process_peak_bytes"] = process_peak()
         model.report_ = report
         _write(model, out, options, None if page is None else lambda: page.of_fit(model, scored, job, rows, options))
-    pages = {} if page is None else {"report": str(options.report)}
-    printer.fitted({**report, "file": str(out), "file_bytes": out.stat().st_size, **pages}, options.details)
+    more = {"file": str(out), "file_bytes": out.stat().st_size, "examples": shown}
+    printer.fitted({**report, **more, **({} if page is None else {"report": str(options.report)})}, options.details)
 
 
 def _write(model: TableModel, out: Path, options: FitOptions, page: Callable[[], str] | None) -> None:
@@ -296,15 +295,16 @@ def _read(options: FitOptions) -> tuple[Table, dict[str, Notation | DateForm]]:
     table = read_table(options.data, _verbatim(options.roles), options.axes, _texts(options), **way)
     if options.test is not None:
         other = read_table(options.test, _verbatim(options.roles), options.axes, _texts(options), **way)
-        table = table.followed_by(other)
-    kept = () if options.split is None else options.split[1:]
+        table = table.drop(options.drop).followed_by(other)
+    kept = options.drop if options.test is not None else () if options.split is None else options.split[1:]
     table = table.drop([name for name in options.drop if name not in kept]).with_roles(options.roles)
     numbers: dict[str, Notation | DateForm] = {}
     if options.parse_numbers and not table.is_sparse:
         written = None if table.written is None else table.written()
         columns, numbers = parse_numbers(table.columns, table.source, [*table.roles, *_texts(options)], written)
         table = replace(table, columns=columns)
-    text = None if _says_how(options) else _only_text(table, options.target)
+    rest = table.drop([name for name in options.drop if name in table.names])
+    text = None if _says_how(options) else _only_text(rest, options.target)
     return (table, numbers) if text is None else _read(replace(options, roles={text: "text"}))
 
 
@@ -342,6 +342,10 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numb
     """Check the data; the kernel among the parameters gets its columns, or is chosen by them."""
     by = None
     if options.split is not None:
+        if table.is_sparse:
+            raise DataError(f"{table.source} has no named columns, so there is none to split by; leave out --split.")
+        if options.split[1] == (options.target or table.default_target):
+            raise DataError(f"--split by the target {options.split[1]!r} leaves out what is to be learnt.")
         if options.split[1] not in table.names:
             raise DataError(f"{table.source} has no column {options.split[1]!r}; it has {listing(table.names)}.")
         by = table.columns[options.split[1]]
@@ -379,6 +383,7 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numb
         how = f"{what} {options.split[1]}"
     else:
         parts = hold_out(target, options.held_out, options.seed)
+    _note_new_classes(target, *parts)
     # Remembered, so that new tables may have these columns too.
     schema = replace(schema, left_out={**schema.left_out, **dict.fromkeys(options.drop, "--drop")})
     return Job(
@@ -405,6 +410,17 @@ def _note_outlier(target: Target, table: Table) -> None:
         warn_user(
             f"the target {target.name!r} is {target.values[row]:g} in {table.locate(row)}, {outlier_words(distance)} "
             "Correct it, or leave that row out.",
+            MercerWarning,
+        )
+
+
+def _note_new_classes(target: Target, train: np.ndarray, test: np.ndarray) -> None:
+    """Warn of held-out rows whose class no other row has."""
+    new = target.values[test][~np.isin(target.values[test], target.values[train])]
+    if target.task == "classification" and len(new):
+        warn_user(
+            f"{counted(len(new), 'held-out row')} of the classes {listing(np.unique(new))} cannot be predicted: no row "
+            "to learn from has them.",
             MercerWarning,
         )
 
@@ -444,7 +460,12 @@ def _examples(model: TableModel, job: Job, predicted: np.ndarray) -> dict[str, A
     places = np.unique([0, len(rows) // 2, len(rows) - 1])
     truth, texts = job.target.values[rows], [name for name, kind in job.schema.kinds.items() if kind == "text"]
     columns: dict[str, list[Any]] = {
-        "row": [str(job.columns[texts[0]].iloc[row]) if texts else job.locate(row) for row in rows[places]],
+        "row": [
+            shortened(str(job.columns[texts[0]].iloc[row]), 40)
+            if texts and job.columns[texts[0]].notna().iloc[row]
+            else job.locate(row)
+            for row in rows[places]
+        ],
         "truth": truth[places].tolist(),
         "predicted": predicted[places].tolist(),
     }
@@ -470,10 +491,15 @@ def _telltale(job: Job, results: Mapping[str, Mapping[str, float]]) -> str:
         return ""
     for name in job.columns:
         column = job.columns[name]
-        codes = column.to_numpy() if column.dtype.kind in "iufb" else column.astype(str).factorize(sort=True)[0]
+        is_number = column.dtype.kind in "iufb"
+        codes = (
+            column.to_numpy(np.float64, na_value=np.nan) if is_number else column.astype(str).factorize(sort=True)[0]
+        )
+        # Ranks are the same for trees, which read numbers in float32.
+        codes = rankdata(codes, method="dense", nan_policy="omit")
         if not is_classes:
-            ranks = [rankdata(values, method="dense") for values in (codes, y)]
-            if np.array_equal(*ranks) or np.array_equal(ranks[0].max() + 1 - ranks[0], ranks[1]):
+            ranks = rankdata(y, method="dense")
+            if np.array_equal(codes, ranks) or np.array_equal(codes.max() + 1 - codes, ranks):
                 return str(name)
             continue
         tree = DecisionTreeClassifier(max_leaf_nodes=2 * len(np.unique(y))).fit(codes[job.train, None], y[job.train])

@@ -76,11 +76,22 @@ def split_by(
     name = column.name
     if way == "time":
         pandas = optional("pandas", "--split")
-        is_text = column.dtype == object or str(column.dtype) in ("string", "str")
-        times = pandas.to_datetime(column, errors="coerce", format="ISO8601") if is_text else column
+        types = pandas.api.types
+        is_time = types.is_numeric_dtype(column) or types.is_datetime64_any_dtype(column)
+        if types.is_bool_dtype(column):
+            raise DataError(f"--split time {name}: the column holds truth values, which are no times.")
+        times = column
+        if not is_time:
+            times = pandas.to_datetime(column.astype(object), errors="coerce", format="ISO8601", utc=True)
         bad = np.flatnonzero(times.isna())
         if len(bad):
-            raise DataError(f"--split time {name}: {column.iloc[bad[0]]!r} in {locate(int(bad[0]))} is no time.")
+            entry, where = column.iloc[bad[0]], locate(int(bad[0]))
+            if pandas.isna(entry):
+                raise DataError(f"--split time {name}: {where} has no entry; fill it in, or leave the row out.")
+            raise DataError(
+                f"--split time {name}: {entry!r} in {where} is neither a number nor a date such as 2026-01-31; dates "
+                "in other forms are read with --parse-numbers."
+            )
         codes = np.unique(times.to_numpy(), return_inverse=True)[1]
     else:
         labels = column.astype(str).to_numpy(dtype=str)

@@ -124,9 +124,7 @@ class Printer:
             columns.append(f"{significant(low)} to {significant(high)}" for low, high in ends)
         self._table(None, heads, [list(row) for row in zip(*columns, strict=True)])
         if "inside" in examples:
-            self.say(
-                f"{examples['inside']} of {counted(examples['of'], 'held-out row')} lie in their intervals.", "dim"
-            )
+            self.say(f"{examples['inside']} of {examples['of']} held-out rows lie in their intervals.", "dim")
 
     def estimated(self, expected: Any) -> None:
         """Print what a fit would cost, an :class:`mercer.costs.estimate.Estimate`."""
@@ -179,8 +177,11 @@ class Printer:
     def planned(self, report: Mapping[str, Any], details: bool = True) -> None:
         """Print a description of the data before the fit begins."""
         rows = report["rows"]
+        by = report.get("held_out_by", "")
+        # The held-out rows may be those of another file.
+        own = rows["all"] - (rows["held_out"] if by.startswith("those of") else 0)
         facts = [
-            ("data", f"{report['data']}: {counted(rows['all'], 'row')}, {report['columns']}"),
+            ("data", f"{report['data']}: {counted(own, 'row')}, {report['columns']}"),
             ("target", f"{report['target']}: {report['task']}, because {report['why']}"),
             *[("left out", f"{name} ({why}{_hint(name, why, report)})") for name, why in report["left_out"].items()],
             *[("missing", _gaps(name, n, report)) for name, n in _first(report["missing"])],
@@ -357,7 +358,7 @@ def _next(report: Mapping[str, Any]) -> str:
         report["task"] == "classification",
     )
     more = " --probabilities" if report["normalize"] == "model" and classes else ""
-    if report.get("calibration") or (by_itself and not classes):
+    if report.get("calibration") or "inside" in (report.get("examples") or {}) or (by_itself and not classes):
         # What was calibrated: intervals of numbers, or sets of classes.
         more += " --interval 0.9"
     return f"Next: mercer predict {_argument(report['file'])} NEW_DATA{more}" + (

@@ -138,8 +138,9 @@ class Table:
             for name in self.names:
                 if name not in other.names:
                     raise DataError(f"{other.source} has no column {name!r}, which {self.source} has.")
-                kinds = [table.columns[name].dtype.kind in "iufb" for table in (self, other)]
-                if kinds[0] != kinds[1] and not other.columns[name].isna().all():
+                known = [table.columns[name].dropna().infer_objects() for table in (self, other)]
+                kinds = [column.dtype.kind in "iufb" for column in known]
+                if kinds[0] != kinds[1] and all(map(len, known)):
                     raise DataError(f"the column {name!r} is numeric in one of {self.source} and {other.source} alone.")
             pandas = optional("pandas", "tables of named columns")
             columns = pandas.concat([self.columns, other.columns[self.names]], ignore_index=True)

@@ -56,9 +56,9 @@ class GaussianProcessClassifier(BinaryParts):
     kernel : Kernel, scikit-learn kernel, str or callable, optional
         The covariance function, whose free parameters are optimised, starting from their current values. None is
         ``1.0 * RBF(length)``, whose length scale starts at the median distance of rows (with ``optimizer=None``, it is
-        ``1.0 * RBF(1.0)``). Also a name (``"rbf"``, ...), a function
-        ``(X, Z) -> block``, or ``"precomputed"``. A kernel on strings, graphs, series or other objects that has no
-        factor and no ``White`` term gets a factor, which is learnt, unless ``optimizer`` is None.
+        ``1.0 * RBF(1.0)``). Also a name (``"rbf"``, ...), a function ``(X, Z) -> block``, or ``"precomputed"``. A
+        kernel on strings, graphs, series or other objects that has no factor and no ``White`` term gets a factor, which
+        is learnt, unless ``optimizer`` is None.
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
         None keeps the hyper-parameters fixed. A function is called as ``optimizer(objective, start, bounds=bounds)``,
         where ``objective(theta, eval_gradient=True)`` is to be minimised, and returns the best theta and its value.

@@ -96,7 +96,7 @@ class TabularClassifier(ClassifierMixin, TabularModel):
     relevance_ : ndarray of shape (n_features_in_,)
         For each column, how much the decision values f change without it, relative to their variance:
         :math:`\mathrm E (f(x) - f(x'))^2 / (2 \operatorname{Var} f)`, where x' is x with that column from another row.
-        It is at most 1 for columns that are independent; those of columns that act together overlap.
+        It is about 1 at most for columns that are independent; those of columns that act together overlap.
     search_ : Search
         The search for the parameters of the kernel; the first one where there are two.
     n_rows_ : int

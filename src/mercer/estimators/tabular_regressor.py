@@ -101,7 +101,7 @@ class TabularRegressor(RegressorMixin, TabularModel):
     relevance_ : ndarray of shape (n_features_in_,)
         For each column, how much the predictions f change without it, relative to their variance:
         :math:`\mathrm E (f(x) - f(x'))^2 / (2 \operatorname{Var} f)`, where x' is x with that column from another row.
-        It is at most 1 for columns that are independent; those of columns that act together overlap.
+        It is about 1 at most for columns that are independent; those of columns that act together overlap.
     residual_quantiles_ : ndarray of shape (q,)
         Ascending quantiles of the errors of training rows, each left out in turn, in units of their predicted standard
         deviations.

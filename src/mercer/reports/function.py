@@ -77,7 +77,11 @@ def _effects(material: Material) -> Section | None:
     figures = []
     for name in names:
         values = np.unique(np.nanquantile(numbers[name].to_numpy(dtype=np.float64), np.linspace(0.02, 0.98, _VALUES)))
-        means = [float(np.mean(value(rows.assign(**{name: at})))) for at in values]
+        means = []
+        for at in values:
+            changed = rows.copy()
+            changed[name] = at
+            means.append(float(np.mean(value(changed))))
         table = Table.of(f"Effect of {name}", (str(name), what), zip(values.tolist(), means, strict=True))
         words = f"The {what} where {name} is set to a value, from {min(means):.4g} to {max(means):.4g}."
         figures.append(Figure(f"Effect of {name}", words, table, _curve(str(name), what, values, means), (6.4, 2.6)))

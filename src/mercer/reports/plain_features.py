@@ -113,8 +113,7 @@ def features_of_columns(encoder: ColumnEncoder, frame: Any, more: Any) -> Featur
     ]
     if not scored:
         return found
-    names = [encoder.names_[place] for place in scored]
-    numbers, others = (side[names].to_numpy(dtype=np.float64) for side in (frame, more))
+    numbers, others = (side.iloc[:, scored].to_numpy(dtype=np.float64) for side in (frame, more))
     mean, deviation = np.nanmean(numbers, axis=0), np.nanstd(numbers, axis=0)
     deviation[~(deviation > 0)] = 1.0
     # The first feature of a column of numbers is its normal score; a linear model sees the number itself.

@@ -22,14 +22,17 @@ def solution_words(certificate: Certificate) -> str:
     if not certificate.convex or certificate.status is Status.stationary:
         return "The kernel is indefinite: the fit is a stationary point, and nothing bounds its distance to the best."
     if not math.isfinite(certificate.gap):
-        return f"The certificate does not bound what could still be gained; the fit ended as {certificate.status.name}."
+        return f"The certificate does not bound what could still be gained; the fit ended as {_name(certificate)}."
     if certificate.relative_gap <= _ROUNDING and certificate.status in _WHOLE:
-        return "The fit is certified: it is optimal up to rounding."
+        return "The solution is certified: it is optimal up to rounding."
     share = f"at most {100 * max(certificate.relative_gap, 0.0):.2g} % of the objective could still be gained"
     if certificate.status in _WHOLE:
         if certificate.relative_gap > SMALL_GAP:
             return f"The certificate is wide: {share}."
-        return f"The fit is certified: {share}."
+        return f"The solution is certified: {share}."
     words = certificate.status.value.split(". ")[0].rstrip(".")
-    name = certificate.status.name.replace("_", " ")
-    return f"The fit ended early ({name}), and {share}: {words[0].lower()}{words[1:]}."
+    return f"The fit ended early ({_name(certificate)}), and {share}: {words[0].lower()}{words[1:]}."
+
+
+def _name(certificate: Certificate) -> str:
+    return certificate.status.name.replace("_", " ")

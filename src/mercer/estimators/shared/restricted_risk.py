@@ -135,8 +135,8 @@ def solve_on_landmarks(
         options["max_iter"] = passes
     solver = RestrictedNewton(float(learner.tol), **options)
     coefficients, offsets, norms, certificates = [], [], [], []
+    warn_if_exact_is_faster(learner, X)
     with memory.track() as account:
-        warn_if_exact_is_faster(learner, X)
         parts = restriction(learner, X, weight, learner.random_state)
         m, done, start = parts.landmarks.rows.shape[0], 0, continued(learner, parts)
         for task in tasks:
