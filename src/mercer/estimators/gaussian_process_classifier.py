@@ -170,9 +170,10 @@ class GaussianProcessClassifier(BinaryParts):
     kernel by :math:`\pi / 8` between the one and the other.
 
     Names, defaults and meaning are those of ``sklearn.gaussian_process.GaussianProcessClassifier``, except for
-    ``approximation`` with several classes. For two classes the evidence is the same number, and so are the predictions,
-    except that probabilities are averaged to rounding. Memory in bytes: 12 :math:`n^2` for two classes, and 8
-    :math:`n^2` for each class and four more with ``"multinomial"``.
+    ``approximation`` with several classes, and for the default of ``n_restarts_optimizer``, which is 0 there. For two
+    classes the evidence is the same number, and so are the predictions, except that probabilities are averaged to
+    rounding. Memory in bytes: 12 :math:`n^2` for two classes, and 8 :math:`n^2` for each class and four more with
+    ``"multinomial"``.
 
     Over m landmarks z, the prior covariance is :math:`Q = K_{nm} K_{mm}^{-1} K_{mn}` in place of K. A Newton step takes
     :math:`2 n m^2` operations for two classes, and :math:`m^2 (1 + c (c - 1) / 2)` for each row and c classes together,

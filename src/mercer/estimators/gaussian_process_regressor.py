@@ -190,9 +190,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
 
     Notes
     -----
-    Names, defaults and meaning are those of ``sklearn.gaussian_process.GaussianProcessRegressor``. An evaluation of the
-    objective takes one Cholesky factorisation and one inverse, in place: :math:`n^3` operations and :math:`8 n^2`
-    bytes, however many parameters there are.
+    Names, defaults and meaning are those of ``sklearn.gaussian_process.GaussianProcessRegressor``, except that the
+    default of ``n_restarts_optimizer`` is 0 there. An evaluation of the objective takes one Cholesky factorisation and
+    one inverse, in place: :math:`n^3` operations and :math:`8 n^2` bytes, however many parameters there are.
 
     With an approximation by m landmarks, an evaluation takes about :math:`6 n m^2` operations and :math:`56 m^2` bytes
     beside blocks of rows. Hyper-parameters are searched by the exact evidence of a sample of up to 1000 rows, from all

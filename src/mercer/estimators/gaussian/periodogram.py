@@ -66,7 +66,7 @@ def parts_of(
     yield kernel, path, columns
     if isinstance(kernel, Warped):
         return
-    inside = tuple(columns[int(c)] for c in kernel.columns) if isinstance(kernel, On) else columns
+    inside = tuple(columns[int(c)] for c in kernel.columns) if columns and isinstance(kernel, On) else columns
     for name, child in kernel.children():
         yield from parts_of(child, f"{path}{name}.", inside)
 

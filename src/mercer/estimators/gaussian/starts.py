@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from mercer._types import CheckedRows, Matrix, Vector
 from mercer.estimators.gaussian.options import NOISE_SHARE, spread
@@ -81,12 +82,13 @@ def _places(kernel: Kernel | None, X: CheckedRows) -> tuple[dict[str, float], li
     """Names of length scales, with the distances of rows that they see, of other variances, and of those of noise."""
     lengths: dict[str, float] = {}
     variances, noises = [], ["noise"]
-    for part, path, columns in () if kernel is None else parts_of(kernel, "", tuple(range(X.shape[-1]))):
+    whole = tuple(range(X.shape[1])) if isinstance(X, np.ndarray) or sp.issparse(X) else ()
+    for part, path, columns in () if kernel is None else parts_of(kernel, "", whole):
         if isinstance(part, (Scaled, Constant)):
             variances += [path + "factor", path + "value"]
         elif isinstance(part, White):
             noises.append(path + "variance")
-        elif isinstance(part, StationaryKernel) and (length := spread(X[:, list(columns)])):
+        elif isinstance(part, StationaryKernel) and columns and (length := spread(X[:, list(columns)])):
             lengths[path + "length_scale"] = length
             for place, column in enumerate(columns):
                 # Together, these make distances of 1 as well.
