@@ -154,8 +154,8 @@ class MultiStart:
     tolerance : float, default=2.2e-9
         An ascent ends when a step raises the objective by less than this share of it, or of 1 if that is more.
     until : float, optional
-        From the third on, one ascent follows another, only until the highest two values differ by no more than this;
-        all but the first have a tolerance of at least 1e-6. None for ascents from all starts.
+        One ascent follows another, only until the highest two values differ by no more than this; all but
+        the first have a tolerance of at least 1e-6. None for ascents from all starts, side by side.
 
     Examples
     --------
@@ -222,13 +222,12 @@ class MultiStart:
             return work
 
         tasks = [task(number) for number in range(len(ascents))]
-        at_once = len(tasks) if self.until is None else 2
-        _run(tasks[:at_once], self.n_jobs, self.bytes_each)
-        for work in tasks[at_once:]:
-            second, first = sorted(trial.value for trial in trials if trial is not None)[-2:]
-            if self.until is not None and first - second <= self.until:
+        at_once = len(tasks) if self.until is None else 1
+        for first in range(0, len(tasks), at_once):
+            _run(tasks[first : first + at_once], self.n_jobs, self.bytes_each)
+            values = sorted(trial.value for trial in trials if trial is not None)
+            if self.until is not None and len(values) > 1 and values[-1] - values[-2] <= self.until:
                 break
-            _run([work], self.n_jobs, self.bytes_each)
         search = Search(tuple(trial for trial in trials if trial is not None))
         first_error = ascents[0].error
         if search.value == -math.inf and first_error is not None:
