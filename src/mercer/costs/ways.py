@@ -379,7 +379,8 @@ def _logistic(model: Any, case: Case) -> list[Way]:
 def _process(model: Any, case: Case) -> list[Way]:
     n, cube = case.n, case.n**3 / 3
     searched = getattr(model, "optimizer", None) is not None
-    evaluations = _EVALUATIONS * (1 + int(getattr(model, "n_restarts_optimizer", 0))) if searched else 1
+    restarts = getattr(model, "n_restarts_optimizer", 0)
+    evaluations = _EVALUATIONS * (1 + (1 if restarts == "auto" else int(restarts))) if searched else 1
     note = f"seconds are for {evaluations} evaluations of the evidence" if searched else ""
     # With its gradient an evaluation also takes the inverse.
     operations = cube * (3 * evaluations + 1 if searched else 1)

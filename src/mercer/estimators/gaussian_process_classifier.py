@@ -22,6 +22,7 @@ from mercer.estimators.gaussian.covariance import covariance_of
 from mercer.estimators.gaussian.in_parts import PartRows
 from mercer.estimators.gaussian.options import check_search, default_kernel, is_bare, one_column_kernel, scaled
 from mercer.estimators.gaussian.over_landmarks import require_all_rows
+from mercer.estimators.gaussian.starts import starts_of
 from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.definiteness import counts_as_definite, judge_covariance
 from mercer.estimators.shared.labels import check_labels, encoded
@@ -62,8 +63,11 @@ class GaussianProcessClassifier(BinaryParts):
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
         None keeps the hyper-parameters fixed. A function is called as ``optimizer(objective, start, bounds=bounds)``,
         where ``objective(theta, eval_gradient=True)`` is to be minimised, and returns the best theta and its value.
-    n_restarts_optimizer : int, default=0
-        Further searches from starts drawn between the bounds; they run in parallel.
+    n_restarts_optimizer : int or "auto", default="auto"
+        Further searches from starts drawn between the bounds; they run in parallel. ``"auto"`` searches once more from
+        length scales at the median distance of rows, factors of 4 and a tenth of it as noise, and with up to 500 rows
+        from a quarter of these lengths before, until two ends agree in the log evidence to 0.01. With a function as
+        ``optimizer`` it is 0.
     max_iter_predict : int, default=100
         Maximum number of Newton steps, or of sweeps of expectation propagation, at each value of the hyper-parameters.
     warm_start : bool, default=False
@@ -166,9 +170,10 @@ class GaussianProcessClassifier(BinaryParts):
     kernel by :math:`\pi / 8` between the one and the other.
 
     Names, defaults and meaning are those of ``sklearn.gaussian_process.GaussianProcessClassifier``, except for
-    ``approximation`` with several classes. For two classes the evidence is the same number, and so are the predictions,
-    except that probabilities are averaged to rounding. Memory in bytes: 12 :math:`n^2` for two classes, and 8
-    :math:`n^2` for each class and four more with ``"multinomial"``.
+    ``approximation`` with several classes, and for the default of ``n_restarts_optimizer``, which is 0 there. For two
+    classes the evidence is the same number, and so are the predictions, except that probabilities are averaged to
+    rounding. Memory in bytes: 12 :math:`n^2` for two classes, and 8 :math:`n^2` for each class and four more with
+    ``"multinomial"``.
 
     Over m landmarks z, the prior covariance is :math:`Q = K_{nm} K_{mm}^{-1} K_{mn}` in place of K. A Newton step takes
     :math:`2 n m^2` operations for two classes, and :math:`m^2 (1 + c (c - 1) / 2)` for each row and c classes together,
@@ -218,7 +223,7 @@ class GaussianProcessClassifier(BinaryParts):
         kernel: KernelLike | None = None,
         *,
         optimizer: Any = "fmin_l_bfgs_b",
-        n_restarts_optimizer: int = 0,
+        n_restarts_optimizer: int | str = "auto",
         max_iter_predict: int = 100,
         warm_start: bool = False,
         copy_X_train: bool = True,
@@ -314,7 +319,7 @@ class GaussianProcessClassifier(BinaryParts):
         return self
 
     def _check_parameters(self) -> None:
-        check_search(self)
+        check_search(self, "auto")
         require_flags(self, "warm_start", "copy_X_train")
         require_choice(self, "multi_class", ("auto", "multinomial", "one_vs_rest", "one_vs_one"))
         require_choice(self, "approximation", ("auto", "laplace", "ep", "nystroem"))
@@ -374,17 +379,17 @@ class GaussianProcessClassifier(BinaryParts):
     def _search(self, evidence: Evidence, log_prior: Any) -> Search | None:
         if self.optimizer is None or self.kernel_ is None or not len(self.kernel_.theta):
             return None
-        bounds = self.kernel_.bounds
+        bounds, free = self.kernel_.bounds, [p for p in self.kernel_.parameters if p.free]
         # For the whole search: L-BFGS-B on a few parameters would wake the threads of BLAS as well.
         with threads.workers(self.n_jobs):
             search = MultiStart(
-                restarts=int(self.n_restarts_optimizer),
+                **starts_of(self, self.kernel_, self.X_train_, free),
                 random_state=self.random_state,
                 optimizer=self.optimizer if callable(self.optimizer) else None,
                 n_jobs=self.n_jobs,
                 bytes_each=evidence.bytes_each,
             ).maximise(evidence, self.kernel_.theta, bounds, log_prior)
-        warn_of_bounds(search, bounds, [p.name for p in self.kernel_.parameters if p.free])
+        warn_of_bounds(search, bounds, [p.name for p in free])
         return search
 
     def _fit_parts(self, X: CheckedRows) -> None:

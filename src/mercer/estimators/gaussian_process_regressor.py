@@ -34,8 +34,8 @@ from mercer.estimators.gaussian.options import (
     scaled,
 )
 from mercer.estimators.gaussian.over_landmarks import SAMPLE, LandmarkFit, require_all_rows, require_landmarks
-from mercer.estimators.gaussian.periodogram import period_starts
 from mercer.estimators.gaussian.predictions import GaussianPredictions
+from mercer.estimators.gaussian.starts import starts_of
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import judge_covariance
 from mercer.estimators.shared.left_out_baseline import has_large_offset, warn_if_left_out_is_worse
@@ -92,8 +92,11 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
         None keeps the hyper-parameters fixed. A function is called as ``optimizer(objective, start, bounds=bounds)``,
         where ``objective(theta, eval_gradient=True)`` is to be minimised, and returns the best theta and its value.
-    n_restarts_optimizer : int, default=0
-        Further searches from starts drawn between the bounds; they run in parallel. A kernel with free periods
+    n_restarts_optimizer : int or "auto", default="auto"
+        Further searches from starts drawn between the bounds; they run in parallel. ``"auto"`` searches once more from
+        length scales at the median distance of rows, factors at the mean square of the targets and noise at a tenth of
+        it, and with up to 500 rows from a quarter of these lengths before, until two ends agree in the log evidence to
+        0.01. With a function as ``optimizer`` it is 0. A kernel with free periods
         (``Periodic``) is always searched from one more start, whose periods are peaks of a periodogram of the targets.
     normalize_y : bool, default=False
         Whether targets are standardised to mean 0 and variance 1; alpha and noise are then in these units.
@@ -187,9 +190,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
 
     Notes
     -----
-    Names, defaults and meaning are those of ``sklearn.gaussian_process.GaussianProcessRegressor``. An evaluation of the
-    objective takes one Cholesky factorisation and one inverse, in place: :math:`n^3` operations and :math:`8 n^2`
-    bytes, however many parameters there are.
+    Names, defaults and meaning are those of ``sklearn.gaussian_process.GaussianProcessRegressor``, except that the
+    default of ``n_restarts_optimizer`` is 0 there. An evaluation of the objective takes one Cholesky factorisation and
+    one inverse, in place: :math:`n^3` operations and :math:`8 n^2` bytes, however many parameters there are.
 
     With an approximation by m landmarks, an evaluation takes about :math:`6 n m^2` operations and :math:`56 m^2` bytes
     beside blocks of rows. Hyper-parameters are searched by the exact evidence of a sample of up to 1000 rows, from all
@@ -278,7 +281,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         *,
         alpha: Any = ALPHA,
         optimizer: Any = "fmin_l_bfgs_b",
-        n_restarts_optimizer: int = 0,
+        n_restarts_optimizer: int | str = "auto",
         normalize_y: bool = False,
         copy_X_train: bool = True,
         n_targets: int | None = None,
@@ -406,7 +409,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         return self
 
     def _check_parameters(self) -> None:
-        check_search(self)
+        check_search(self, "auto")
         require_flags(self, "normalize_y", "copy_X_train")
         require_choice(self, "mean", ("zero", "constant", "linear"))
         require_choice(self, "objective", ("evidence", "loo"))
@@ -475,8 +478,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         objective = Objective(problem, self.objective, self.n_jobs)
         what = "evidence" if self.objective == "evidence" else "leave-one-out density"
         search = MultiStart(
-            restarts=int(self.n_restarts_optimizer),
-            more=period_starts(self.kernel_, self.X_train_, self.y_train_, parameters),
+            **starts_of(self, self.kernel_, self.X_train_, parameters, self.y_train_),
             random_state=self.random_state,
             optimizer=self.optimizer if callable(self.optimizer) else None,
             n_jobs=self.n_jobs,

@@ -90,6 +90,17 @@ def test_starts_are_those_that_scikit_learn_draws() -> None:
     np.testing.assert_array_equal([t.start for t in search.trials[1:]], starts)
 
 
+def test_starts_follow_until_two_ends_agree() -> None:
+    # The top is at 0, and each of the waves has one of its own.
+    more = [[5.0], [0.2], [-0.2], [7.0]]
+    searches = [MultiStart(more=more, until=1e-2, n_jobs=jobs).maximise(waves, [8.0], [(-9.0, 9.0)]) for jobs in (1, 2)]
+    assert searches[0] == searches[1]
+    assert [trial.start[0] for trial in searches[0].trials] == [8.0, 5.0, 0.2, -0.2]
+    assert searches[0].value == pytest.approx(0.0, abs=1e-4)
+    alike = MultiStart(restarts=5, random_state=0, until=1e-2).maximise(hill, TOP, BOX)
+    assert len(alike.trials) == 2
+
+
 def test_the_answer_does_not_depend_on_threads() -> None:
     searches = (MultiStart(restarts=7, random_state=0, n_jobs=jobs) for jobs in (1, 2))
     one, two = (search.maximise(waves, [8.0], [(-9.0, 9.0)]) for search in searches)

@@ -16,6 +16,7 @@ from mercer.estimators.gaussian.covariance import covariance_of
 from mercer.estimators.gaussian.cross_covariance import KernelCross
 from mercer.estimators.gaussian.options import has_part
 from mercer.estimators.gaussian.over_landmarks import SAMPLE
+from mercer.estimators.gaussian.starts import starts_of
 from mercer.estimators.shared.parameters import require_whole
 from mercer.kernels import White
 from mercer.kernels.inputs import Rows
@@ -120,12 +121,13 @@ class ClassLandmarkFit:
         problem = GaussianClassification(covariance, self.codes[rows], model.n_classes_)
         method = approach(len(rows), model.n_classes_, "laplace")
         evidence = Evidence(problem, method, max_iter=int(model.max_iter_predict), n_jobs=model.n_jobs)
-        return self._search(evidence, theta, evidence.bytes_each, int(model.n_restarts_optimizer))
+        free = [p for p in model.kernel_.parameters if p.free]
+        return self._search(evidence, theta, evidence.bytes_each, **starts_of(model, model.kernel_, part, free))
 
-    def _search(self, objective: Any, theta: Vector, bytes_each: int, restarts: int = 0) -> Search:
+    def _search(self, objective: Any, theta: Vector, bytes_each: int, **starts: Any) -> Search:
         model = self.learner
         return MultiStart(
-            restarts=restarts,
+            **starts,
             random_state=model.random_state,
             optimizer=model.optimizer if callable(model.optimizer) else None,
             gain=_GAIN,

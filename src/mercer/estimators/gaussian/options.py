@@ -25,21 +25,26 @@ from mercer.kernels.parameters import Parameter, check_bounds
 ALPHA = 1e-10
 NOISE_BOUNDS = (1e-8, 1e5)
 # Where the search for the noise starts, as a share of the mean square of the targets.
-_NOISE = 0.1
+NOISE_SHARE = 0.1
 # Rows of which distances are compared.
 _DISTANT = 500
 # Rows of a block of which the diagonal alone is needed.
 _EQUAL_ROWS = 32
 
 
-def check_search(learner: KernelEstimator) -> None:
-    """Raise unless ``optimizer``, ``n_restarts_optimizer`` and ``random_state`` make sense."""
+def check_search(learner: KernelEstimator, *words: str) -> None:
+    """Raise unless ``optimizer``, ``n_restarts_optimizer`` and ``random_state`` make sense.
+
+    ``words`` are allowed in place of a number of restarts.
+    """
     if not callable(learner.optimizer) and not is_among(learner.optimizer, ("fmin_l_bfgs_b", None)):
         raise ParameterError(
             f"optimizer must be 'fmin_l_bfgs_b', a function (objective, start, bounds) -> (theta, value), or None to "
             f"keep the hyper-parameters fixed, but is {learner.optimizer!r}."
         )
-    require_whole(learner, "n_restarts_optimizer", "a whole number of at least 0", least=0)
+    if not is_among(learner.n_restarts_optimizer, words):
+        allowed = " or ".join(["a whole number of at least 0", *map(repr, words)])
+        require_whole(learner, "n_restarts_optimizer", allowed, least=0)
     require_seed(learner)
 
 
@@ -79,14 +84,24 @@ def default_kernel(X: CheckedRows) -> Kernel:
     >>> default_kernel(np.array([[0.0], [300.0], [600.0]]))
     1.0 * RBF(300.0).bounded(length_scale=(0.003, 30000000.0))
     """
-    if isinstance(X, (Objects, MixedRows)):
-        return 1.0 * RBF(1.0)
-    # Rows in equal steps, in any order: a table may be sorted.
-    length = median_distance(X[:: -(-X.shape[0] // _DISTANT)]) if X.shape[0] > 1 else 0.0
-    if not 0 < length < np.inf:
+    length = spread(X)
+    if length is None:
         return 1.0 * RBF(1.0)
     low, high = RBF(1.0).parameters[0].bounds
     return 1.0 * RBF(length).bounded(length_scale=(length * low, length * high))
+
+
+def spread(X: CheckedRows) -> float | None:
+    """The median distance of two rows; None if it is 0, or there are no rows of numbers.
+
+    >>> spread(np.array([[0.0], [300.0], [600.0]]))
+    300.0
+    """
+    if isinstance(X, (Objects, MixedRows)) or X.shape[0] < 2:
+        return None
+    # Rows in equal steps, in any order: a table may be sorted.
+    length = median_distance(X[:: -(-X.shape[0] // _DISTANT)])
+    return length if 0 < length < np.inf else None
 
 
 def is_bare(kernel: Kernel | None) -> bool:
@@ -129,7 +144,7 @@ def noise_parameter(noise: Any, bounds: Any, scale: float | None = None) -> Para
             return None
         if tuple(bounds) == NOISE_BOUNDS:
             bounds = tuple(scale * b for b in NOISE_BOUNDS)
-        noise = float(np.clip(_NOISE * scale, *bounds))
+        noise = float(np.clip(NOISE_SHARE * scale, *bounds))
     if noise is None:
         return None
     low, high = check_bounds("noise_bounds", bounds)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,7 @@ from mercer.engine import memory, threads
 from mercer.estimators.gaussian.covariance import covariance_of
 from mercer.estimators.gaussian.cross_covariance import KernelCross
 from mercer.estimators.gaussian.options import has_part
-from mercer.estimators.gaussian.periodogram import period_starts
+from mercer.estimators.gaussian.starts import starts_of
 from mercer.estimators.shared.expansion import without_noise
 from mercer.estimators.shared.parameters import require_choice, require_whole
 from mercer.kernels import Kernel, White
@@ -166,16 +165,13 @@ class LandmarkFit:
             free_noise=model.noise_ is not None,
         )
         objective = Objective(problem, n_jobs=model.n_jobs)
-        more = period_starts(model.kernel_, part, self.targets[rows], self.parameters)
-        return self._search(objective, theta, objective.bytes_each, int(model.n_restarts_optimizer), more)
+        starts = starts_of(model, model.kernel_, part, self.parameters, self.targets[rows])
+        return self._search(objective, theta, objective.bytes_each, **starts)
 
-    def _search(
-        self, objective: Any, theta: Vector, bytes_each: int, restarts: int = 0, more: Sequence[Vector] = ()
-    ) -> Search:
+    def _search(self, objective: Any, theta: Vector, bytes_each: int, **starts: Any) -> Search:
         model = self.learner
         return MultiStart(
-            restarts=restarts,
-            more=more,
+            **starts,
             random_state=model.random_state,
             optimizer=model.optimizer if callable(model.optimizer) else None,
             gain=_GAIN,

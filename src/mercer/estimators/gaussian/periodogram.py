@@ -41,8 +41,9 @@ def period_starts(kernel: Kernel | None, X: Any, y: Matrix, parameters: Sequence
     start = np.array([parameter.theta for parameter in parameters])
     peaks: dict[tuple[int, ...], Iterator[float]] = {}
     found = False
-    for name, columns in _periods(kernel, "", tuple(range(X.shape[1]))):
-        if name not in places:
+    for part, path, columns in parts_of(kernel, "", tuple(range(X.shape[1]))):
+        name = path + "period"
+        if name not in places or not isinstance(part, (Periodic, ExpSineSquared)):
             continue
         if columns not in peaks:
             peaks[columns] = iter(peak_periods(X[:, list(columns)], y))
@@ -52,15 +53,22 @@ def period_starts(kernel: Kernel | None, X: Any, y: Matrix, parameters: Sequence
     return [start] if found else []
 
 
-def _periods(kernel: Expression, path: str, columns: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The names of the periods in a kernel, and the columns in which they repeat."""
-    if isinstance(kernel, (Periodic, ExpSineSquared)):
-        yield path + "period", columns
+def parts_of(
+    kernel: Expression, path: str, columns: tuple[int, ...]
+) -> Iterator[tuple[Expression, str, tuple[int, ...]]]:
+    """The parts of a kernel, with what their parameters' names begin with, and the columns that they see.
+
+    Examples
+    --------
+    >>> [(path, columns) for _, path, columns in parts_of(2.0 * Periodic().on([1]), "", (0, 1))]
+    [('', (0, 1)), ('kernel.', (0, 1)), ('kernel.kernel.', (1,))]
+    """
+    yield kernel, path, columns
     if isinstance(kernel, Warped):
         return
-    inside = tuple(columns[int(c)] for c in kernel.columns) if isinstance(kernel, On) else columns
+    inside = tuple(columns[int(c)] for c in kernel.columns) if columns and isinstance(kernel, On) else columns
     for name, child in kernel.children():
-        yield from _periods(child, f"{path}{name}.", inside)
+        yield from parts_of(child, f"{path}{name}.", inside)
 
 
 def peak_periods(X: Matrix, y: Matrix) -> list[float]:

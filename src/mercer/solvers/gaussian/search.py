@@ -38,6 +38,8 @@ FAILURES = (np.linalg.LinAlgError, NumericalError, IndefiniteKernelError)
 # The gradient counts as zero below this; progress, by default, below this share of the objective.
 _FLAT = 1e-5
 _PROGRESS = 2.2e-9
+# Progress of an ascent whose end is compared with others.
+_ROUGH = 1e-6
 # Iterations over which the gain of an ascent is summed.
 _WINDOW = 5
 # On this share of its range, a parameter counts as at the bound.
@@ -151,6 +153,9 @@ class MultiStart:
         The name of the work in messages of progress.
     tolerance : float, default=2.2e-9
         An ascent ends when a step raises the objective by less than this share of it, or of 1 if that is more.
+    until : float, optional
+        One ascent follows another, only until the highest two values differ by no more than this; all but
+        the first have a tolerance of at least 1e-6. None for ascents from all starts, side by side.
 
     Examples
     --------
@@ -170,6 +175,7 @@ class MultiStart:
     bytes_each: int = 0
     what: str = "evidence"
     tolerance: float = _PROGRESS
+    until: float | None = None
 
     def maximise(self, objective: Objective, start: Any, bounds: Any, log_prior: Objective | None = None) -> Search:
         """Maximise ``objective`` from ``start`` and from ``restarts`` more points of the box.
@@ -209,11 +215,19 @@ class MultiStart:
 
         def task(number: int) -> Callable[[], None]:
             def work() -> None:
-                trials[number] = ascents[number].run(self.optimizer, self.max_iter, self.tolerance, self.gain)
+                rough = number > 0 and self.until is not None
+                tolerance = max(_ROUGH, self.tolerance) if rough else self.tolerance
+                trials[number] = ascents[number].run(self.optimizer, self.max_iter, tolerance, self.gain)
 
             return work
 
-        _run([task(number) for number in range(len(ascents))], self.n_jobs, self.bytes_each)
+        tasks = [task(number) for number in range(len(ascents))]
+        at_once = len(tasks) if self.until is None else 1
+        for first in range(0, len(tasks), at_once):
+            _run(tasks[first : first + at_once], self.n_jobs, self.bytes_each)
+            values = sorted(trial.value for trial in trials if trial is not None)
+            if self.until is not None and len(values) > 1 and values[-1] - values[-2] <= self.until:
+                break
         search = Search(tuple(trial for trial in trials if trial is not None))
         first_error = ascents[0].error
         if search.value == -math.inf and first_error is not None:
