@@ -239,7 +239,7 @@ def test_a_long_fit_says_how_long_it_takes(capsys, monkeypatch, options, fits):
     def stop(*_, **__):
         raise Stopped
 
-    monkeypatch.setattr("mercer.cli.fit._scored", stop)
+    monkeypatch.setattr("mercer.cli.fit._train", stop)
     code, out, _ = run(capsys, "fit", "long.csv", "-t", "y", *options)
     assert code == 1
     words = " ".join(out.split())

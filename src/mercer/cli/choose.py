@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from mercer._registered import command_line_of
+from mercer._registered import command_line_of, model_class
 from mercer.cli.job import Job
 from mercer.data.column_statistics import variance_of_entries
 from mercer.engine.progress import Progress
 from mercer.engine.threads import one_blas_thread
-from mercer.estimators.kernel_ridge import KernelRidge
 from mercer.estimators.table import Prepared, TableModel
 from mercer.estimators.table_kernels import by_position, place, text_kernels
 from mercer.kernels import Kernel
@@ -88,7 +87,7 @@ def _spectrum(model: TableModel, job: Job, seed: int) -> str | None:
         for kernel in kernels:
             placed = by_position(place(kernel, job.schema), prepared.encoder.sources_)
             K = placed.with_data(prepared.rows)(prepared.rows)
-            path = KernelRidge("loo", kernel="precomputed").fit(K, targets).path_
+            path = model_class("ridge", "regression")("loo", kernel="precomputed").fit(K, targets).path_
             assert path.loo is not None
             errors.append(float(path.loo.min()))
             progress.advance()

@@ -80,7 +80,8 @@ class GaussianProcessClassifier(BinaryParts):
     multi_class : {"auto", "multinomial", "one_vs_rest", "one_vs_one"}, default="auto"
         For more than two classes: one posterior of the latent functions of all classes, or a binary classifier for each
         class or pair, as in scikit-learn. ``"auto"`` is ``"multinomial"`` with ``approximation="laplace"`` and
-        ``"nystroem"``, else ``"one_vs_rest"``.
+        ``"nystroem"``, else ``"one_vs_rest"``; with ``approximation="auto"`` all classes then have one kernel, with the
+        hyper-parameters of ``"multinomial"``, which rare classes could not learn by themselves.
     n_jobs : int, optional
         Number of threads; None for all cores. The result is bitwise the same for any number.
     approximation : {"auto", "laplace", "ep", "nystroem"}, default="auto"
@@ -395,9 +396,14 @@ class GaussianProcessClassifier(BinaryParts):
     def _fit_parts(self, X: CheckedRows) -> None:
         """A binary classifier for each class or pair."""
         kernel = "precomputed" if self.kernel_ is None else self.kernel_
+        optimizer = self.optimizer
+        if self.multi_class == self.approximation == "auto" and optimizer is not None and _is_searched(kernel):
+            # A class of few rows cannot tell a length scale by itself: its evidence is largest for a constant function.
+            way = {"kernel": kernel, "multi_class": "multinomial", "warm_start": False, "copy_X_train": False}
+            kernel, optimizer = _for_probit(clone(self).set_params(**way).fit(X, self.y_train_).kernel_), None
         self.estimators_ = []
         for rows, labels in parts(self.y_train_, self.n_classes_, self._scheme):
-            part = clone(self).set_params(kernel=kernel, copy_X_train=False, warm_start=False)
+            part = clone(self).set_params(kernel=kernel, optimizer=optimizer, copy_X_train=False, warm_start=False)
             if len(rows) == len(self.y_train_):
                 some = X
             else:
@@ -489,10 +495,15 @@ class GaussianProcessClassifier(BinaryParts):
 
 def _propagated(part: GaussianProcessClassifier, X: Any, labels: Any) -> GaussianProcessClassifier:
     """Fit a binary classifier: hyper-parameters by Laplace's approximation, posterior by expectation propagation."""
-    if part.optimizer is not None and isinstance(part.kernel, Kernel) and len(part.kernel.theta):
+    if part.optimizer is not None and _is_searched(part.kernel):
         rough = clone(part).set_params(approximation="laplace").fit(X, labels)
         part.set_params(kernel=_for_probit(rough.kernel_))
     return part.set_params(approximation="ep", optimizer=None).fit(X, labels)
+
+
+def _is_searched(kernel: Any) -> bool:
+    """Whether there are hyper-parameters to learn."""
+    return isinstance(kernel, Kernel) and len(kernel.theta) > 0
 
 
 def _for_probit(kernel: Any) -> Kernel:

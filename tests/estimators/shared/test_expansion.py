@@ -246,7 +246,7 @@ def test_several_targets_and_units_of_y() -> None:
 
 
 def test_classes_of_a_process() -> None:
-    model = GaussianProcessClassifier(Polynomial(2), optimizer=None).fit(X, THREE)
+    model = GaussianProcessClassifier(Polynomial(2), optimizer=None, multi_class="multinomial").fit(X, THREE)
     latent = model.latent_mean_and_variance(NEW)[0]
     np.testing.assert_allclose(model.feature_map_.transform(NEW) @ model.coef_.T, latent, atol=1e-8)
     parts = GaussianProcessClassifier(Linear(), optimizer=None, multi_class="one_vs_rest").fit(X, THREE)

@@ -98,7 +98,8 @@ def test_learners_take_it_from_the_rows_of_the_fit(tmp_path: Path) -> None:
     assert KernelRidge(kernel=kernel).fit(WALKS, LABELS).predict(WALKS[:1]).shape == (1,)
     assert mercer.validity.check(kernel, WALKS).n == 6
     gaussian = GaussianProcessRegressor(kernel, alpha=0.1).fit(WALKS, LABELS)
-    assert not gaussian.kernel_.needs_data and len(gaussian.kernel_.theta) == 1
+    # With the factor that a kernel on objects gets.
+    assert not gaussian.kernel_.needs_data and len(gaussian.kernel_.theta) == 2
 
 
 def test_a_width_that_is_not_known_is_named() -> None:

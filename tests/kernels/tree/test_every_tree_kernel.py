@@ -419,6 +419,6 @@ def test_the_evidence_finds_the_decays() -> None:
     y = np.linalg.cholesky(K + 1e-3 * np.trace(K) / 60 * np.eye(60)) @ rng.normal(size=60)
     start = PartialTree(0.3, 0.3)
     model = GaussianProcessRegressor(start, alpha=1e-3 * np.trace(K) / 60).fit(X, y)
-    assert model.log_marginal_likelihood_value_ > model.log_marginal_likelihood(start.theta) + 1.0
-    for shift in np.vstack([np.eye(2), -np.eye(2)]) * 0.05:
+    assert model.log_marginal_likelihood_value_ > model.log_marginal_likelihood([0.0, *start.theta]) + 1.0
+    for shift in np.vstack([np.eye(3), -np.eye(3)]) * 0.05:
         assert model.log_marginal_likelihood(model.kernel_.theta + shift) < model.log_marginal_likelihood_value_

@@ -175,7 +175,7 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
     @property
     def can_share(self) -> bool:
         """Whether a fit can use kernel matrices that exist already; classifiers of two have their own."""
-        return super().can_share and self._scheme == "multinomial"
+        return super().can_share and self.multi_class in ("auto", "multinomial")
 
     @property
     def _scheme(self) -> str:
