@@ -88,8 +88,8 @@ def report(
     >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "different")
     >>> model = mercer.SVC(C=10.0).fit(X[:100], y[:100])
     >>> report = mercer.report(model, X[100:], y[100:], X_train=X[:100], y_train=y[:100])
-    >>> report["scores"].table("Scores").column("accuracy")
-    [0.93, 0.52, 0.53]
+    >>> report["scores"].table("Scores").column("model")
+    ['SVC', 'gradient boosting', 'logistic regression', 'most frequent class']
     >>> path = mercer.ridge_path(X[:100], X[:100, 0] * X[:100, 1], kernel="rbf")
     >>> report = mercer.report(path.best(), path=path)
     >>> report["path"].fact("alpha of this model") == report["path"].fact("alpha of the least leave-one-out error")
