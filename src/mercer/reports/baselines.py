@@ -18,7 +18,7 @@ from mercer.data.words import counted
 from mercer.estimators.table import TableModel
 from mercer.reports.judged import Judged, losses
 from mercer.reports.plain_features import Features, features, features_of_columns
-from mercer.reports.scores import Rival, Scores, rivals, scores
+from mercer.reports.scores import Rival, Scores, one_openmp_thread, rivals, scores
 from mercer.reports.subject import Subject
 
 _FOLDS = 5
@@ -106,7 +106,8 @@ def baselines(
 def _predicted(rival: Rival, learn: AnyArray, y: AnyArray, test: AnyArray) -> AnyArray:
     if y.dtype.kind != "f" and len(np.unique(y[learn])) == 1:
         return np.full(len(test), y[learn[0]])
-    return np.asarray(rival.fitted(learn, y[learn]).predict(rival.Z[test]))
+    with one_openmp_thread():
+        return np.asarray(rival.fitted(learn, y[learn]).predict(rival.Z[test]))
 
 
 def _plain(subject: Subject, X: Any, Z: Any) -> Features:

@@ -125,12 +125,18 @@ def baseline_scores(
 ) -> tuple[dict[str, Scores], dict[str, np.ndarray]]:
     """Return the scores of the rivals, and what each predicts for the test rows."""
     results, predictions = {}, {}
-    for name, rival in rivals(task, rows, y).items():
-        model = rival.fitted(np.arange(len(y)), y)
-        predicted = model.predict(rival.Z)
-        if task == "classification" or np.isfinite(predicted).all():
-            results[name], predictions[name] = scores_of(task, y_test, model, rival.Z, predicted), predicted
+    with one_openmp_thread():
+        for name, rival in rivals(task, rows, y).items():
+            model = rival.fitted(np.arange(len(y)), y)
+            predicted = model.predict(rival.Z)
+            if task == "classification" or np.isfinite(predicted).all():
+                results[name], predictions[name] = scores_of(task, y_test, model, rival.Z, predicted), predicted
     return results, predictions
+
+
+def one_openmp_thread() -> Any:
+    """A context in which trees use one thread: more cost more than they gain, and hang in a process that is forked."""
+    return threadpool_limits(1, "openmp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +149,8 @@ class Rival:
 
     def fitted(self, rows: np.ndarray, y: np.ndarray) -> Any:
         """The model, fitted to some rows with targets (n,)."""
-        with warnings.catch_warnings(), threadpool_limits(1, "openmp"), np.errstate(all="ignore"):
-            # A yardstick remains one where it stops short of its optimum. Threads of trees cost more than they gain.
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            # A yardstick remains one where it stops short of its optimum.
             warnings.simplefilter("ignore")
             return self.model.fit(self.X[rows], y)
 
