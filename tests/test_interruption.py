@@ -146,6 +146,8 @@ FITS = {
     "KernelKMeans": "X, c, y, m = vectors(20_000, 20)\nSTART\nKernelKMeans(20, kernel='rbf', n_init=20).fit(X)",
     "KernelKMeans, linear":
         "X, c, y, m = vectors(200_000, 20)\nSTART\nKernelKMeans(50, kernel='linear', n_init=20).fit(X)",
+    "KernelLocalOutlierFactor":
+        "X, c, y, m = vectors(60_000, 30)\nSTART\nKernelLocalOutlierFactor().fit(X)",
     "KernelNeighborsClassifier":
         "X, c, y, m = vectors(60_000, 30)\nSTART\nKernelNeighborsClassifier().fit(X, c).predict(X)",
     "KernelNeighborsRegressor":

@@ -14,8 +14,9 @@ FOLDERS = sorted({path.parent.relative_to(SOURCE) for path in SOURCE.rglob("*.py
 TOPICS = {
     "cli": "auto awkward_tables choice commands full_disk hostile mistakes objects process text tune",
     "estimators": "along_penalty callables defaults fits_on_landmarks hard_margin interrupted_on_landmarks kernel_text "
-    "losses_without_code "
+    "landmarks_beside_exact_fits losses_without_code "
     "many_classes objects observation penalties same_bits series sparse_attributes unreal_rows",
+    "explain": "tables",
     "kernels": "centring_and_norms exactness hostile_parameters hostile_values interruption",
     "losses": "penalties",
     "loops": "notice",
