@@ -408,3 +408,10 @@ def test_the_next_command_keeps_what_was_learnt_of_a_text(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80 and any("…" in line for line in lines)
     assert any(line.startswith("Next: mercer predict value.mercer NEW_DATA --interval 0.9") for line in lines)
+
+
+def test_a_process_of_several_classes_is_fitted_shown_and_reported(capsys):
+    assert main(["fit", "sample:iris", "--model", "gpc", "--report", "iris.html"]) == 0
+    assert "kernel" in capsys.readouterr().out
+    assert main(["inspect", "iris.mercer"]) == 0
+    assert "RBF(" in capsys.readouterr().out

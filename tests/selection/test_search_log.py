@@ -38,9 +38,9 @@ def evaluated(monkeypatch):
     counts = []
     evaluate = Evaluator.evaluate
 
-    def counted(self, parameters, tol):
+    def counted(self, parameters, *more):
         counts.append(len(parameters))
-        return evaluate(self, parameters, tol)
+        return evaluate(self, parameters, *more)
 
     monkeypatch.setattr(Evaluator, "evaluate", counted)
     return counts

@@ -66,11 +66,13 @@ def outcome(model: TableModel, chosen: str | None) -> dict[str, Any]:
         chosen = f"alpha={estimator.alpha_:.4g} by {parameters['alpha']} on all training rows"
     chosen = use.choice(estimator) or chosen
     support = getattr(estimator, "support_", None)
+    # Several classes may have one each.
+    kernels = model.kernel_ if isinstance(model.kernel_, tuple) else (model.kernel_,)
     record = getattr(estimator, "certificate_", None)
     certificate = record if isinstance(record, Certificate) else None
     return {
         "model": type(estimator).__name__,
-        "kernel": repr(model.kernel_),
+        "kernel": " and ".join(dict.fromkeys(map(repr, kernels))),
         "relevance": _relevance(model),
         "parameters": {name: _plain(value) for name, value in parameters.items()},
         "chosen": chosen,

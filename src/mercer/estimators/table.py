@@ -507,6 +507,9 @@ class TableModel(BaseEstimator):
         kernel = self.estimator_.kernel_
         if kernel is None or self.schema_.width is not None or isinstance(self.encoder_, RawTable):
             return kernel
+        if isinstance(kernel, tuple):
+            # One for each class, or each pair of classes.
+            return tuple(by_name(one, self.encoder_.sources_) for one in kernel)
         return by_name(kernel, self.encoder_.sources_)
 
     def score(self, X: RowsLike, y: ArrayLike) -> float:
