@@ -371,7 +371,7 @@ def test_a_column_that_alone_gives_the_target_is_told(capsys):
     assert run_json(capsys, "fit", "prices.csv", "-t", "cent")["telltale"] == "euro"
 
 
-def test_awkward_columns_and_rows_for_the_score(capsys, recwarn):
+def test_awkward_columns_and_rows_for_the_score(capsys, tmp_path):
     rng = np.random.default_rng(0)
     n = 60
     whens = [f"2024-0{1 + i % 9}-01T00:00:00+0{1 + i % 2}:00" for i in range(n)]
@@ -390,7 +390,13 @@ def test_awkward_columns_and_rows_for_the_score(capsys, recwarn):
     frame[:9][["a"]].assign(flag=[True, None] + [False] * 7, y=frame["a"][:9]).to_csv("more.csv", index=False)
     assert main(["fit", "rows.csv", "-t", "y", "--drop", "id", "--test", "more.csv"]) == 0
     out = capsys.readouterr().out
-    assert "rows.csv: 60 rows," in out and "held out (those of more.csv)" in out and "--no-refit" not in out
+    assert "rows.csv and more.csv: 69 rows," in out and "held out (those of more.csv)" in out
+    assert "--no-refit" not in out
+    # The folder of a file is private.
+    (tmp_path / "secret").mkdir()
+    frame[["a"]].assign(y=frame["a"]).to_csv("secret/more.csv", index=False)
+    report = run_json(capsys, "fit", "secret/more.csv", "-t", "y", "--test", "secret/more.csv", "-o", "m.mercer")
+    assert "secret" not in f"{report['command']}{report['held_out_by']}{report['data']}"
     # Classes that no row to learn from has.
     frame[["a"]].assign(c=np.where(frame["a"] > 0, "p", "q")).to_csv("two.csv", index=False)
     frame[["a"]].assign(c="z").to_csv("three.csv", index=False)

@@ -43,7 +43,7 @@ def _options(options: FitOptions) -> Iterator[str]:
     for name in _VALUES + _FURTHER:
         value = getattr(options, name)
         if value != getattr(defaults, name):
-            yield from (f"--{name.replace('_', '-')}", str(value))
+            yield from (f"--{name.replace('_', '-')}", name_of(value) if name == "test" else str(value))
     for name, option in _LISTS.items():
         for value in getattr(options, name):
             yield from (option, value)

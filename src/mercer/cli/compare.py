@@ -215,23 +215,21 @@ def _simpler(rival: str, options: FitOptions, job: Job) -> FitOptions | None:
     """The options of a fit of the linear model of that name, or beside trees of the default; None if there is none."""
     task, raw = job.target.task, usage(job.model, job.target.task).raw
     if rival == TREES:
-        default = FitOptions(options.data, target=options.target, task=options.task, drop=options.drop)
-        same = {
-            name: getattr(options, name)
-            for name in (
-                "test_size",
-                "test",
-                "split",
-                "rows",
-                "seed",
-                "memory",
-                "encoding",
-                "sheet",
-                "axes",
-                "parse_numbers",
-            )
-        }
-        return None if raw or job.schema.roles else replace(default, **same)
+        plain = FitOptions(options.data)
+        chosen = (
+            "model",
+            "kernel",
+            "kernels",
+            "settings",
+            "normalize",
+            "impute",
+            "tune",
+            "folds",
+            "log",
+            "time_option",
+        )
+        default = replace(options, **{name: getattr(plain, name) for name in chosen})
+        return None if raw or job.schema.roles else default
     model, penalty = ("logistic", "C") if task == "classification" else ("ridge", "alpha")
     names = _names(options)
     if "kinds" in names:

@@ -20,6 +20,7 @@ from mercer._errors import DataError, MercerError, MercerWarning, ParameterError
 from mercer.cli.bad_rows import naming_lines
 from mercer.cli.checks import check_searched, default_output
 from mercer.cli.choose import choose
+from mercer.cli.command import name_of
 from mercer.cli.compare import advice, tuning
 from mercer.cli.hold_out import hold_out, split_by
 from mercer.cli.job import Job
@@ -375,8 +376,8 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numb
         used = {name for kernel in kernels for name in columns_of(kernel, schema)}
         schema = schema.only(used, "the kernel does not compare it")
     n, how = len(target.values), ""
-    if table.last:
-        parts, how = (np.arange(n - table.last), np.arange(n - table.last, n)), f"those of {options.test}"
+    if options.test is not None:
+        parts, how = (np.arange(n - table.last), np.arange(n - table.last, n)), f"those of {name_of(options.test)}"
     elif options.split is not None:
         parts = split_by(options.split[0], by, target, options.held_out, options.seed, table.locate)
         what = "the last ones by" if options.split[0] == "time" else "whole groups of"

@@ -27,7 +27,7 @@ def plan(job: Job, options: FitOptions) -> dict[str, Any]:
     """Return a description of the data as plain values, stored with the outcome in the model file."""
     schema, use = job.schema, usage(job.model, job.target.task)
     return {
-        "data": name_of(options.data),
+        "data": " and ".join(map(name_of, filter(None, (options.data, options.test)))),
         "command": command_of(options),
         "data_sha256": of_file(Path(options.data)),
         "rows": {"all": len(job.target.values), "fitted": len(job.train), "held_out": len(job.test)},

@@ -177,11 +177,8 @@ class Printer:
     def planned(self, report: Mapping[str, Any], details: bool = True) -> None:
         """Print a description of the data before the fit begins."""
         rows = report["rows"]
-        by = report.get("held_out_by", "")
-        # The held-out rows may be those of another file.
-        own = rows["all"] - (rows["held_out"] if by.startswith("those of") else 0)
         facts = [
-            ("data", f"{report['data']}: {counted(own, 'row')}, {report['columns']}"),
+            ("data", f"{report['data']}: {counted(rows['all'], 'row')}, {report['columns']}"),
             ("target", f"{report['target']}: {report['task']}, because {report['why']}"),
             *[("left out", f"{name} ({why}{_hint(name, why, report)})") for name, why in report["left_out"].items()],
             *[("missing", _gaps(name, n, report)) for name, n in _first(report["missing"])],

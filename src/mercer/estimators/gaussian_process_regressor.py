@@ -83,10 +83,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
     kernel : Kernel, scikit-learn kernel, str or callable, optional
         The covariance function, whose free parameters are optimised, starting from their current values. None is
         ``1.0 * RBF(length)``, whose factor and length scale start at the mean square of the targets and the median
-        distance of rows (with ``optimizer=None``, it is ``1.0 * RBF(1.0)``). Also a name (``"rbf"``, ...), a
-        function ``(X, Z) -> block``, or ``"precomputed"``.
-        A kernel on strings, graphs, series or other objects that has no factor and no ``White`` term gets a factor,
-        which is learnt, unless ``optimizer`` is None.
+        distance of rows (with ``optimizer=None``, it is ``1.0 * RBF(1.0)``). Also a name (``"rbf"``, ...), a function
+        ``(X, Z) -> block``, or ``"precomputed"``. A kernel on strings, graphs, series or other objects that has no
+        factor and no ``White`` term gets a factor, which is learnt, unless ``optimizer`` is None.
     alpha : float or array-like of shape (n_samples,), default=1e-10
         Known variance of the noise, of all rows or of each; added to the diagonal of the kernel matrix.
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
@@ -96,8 +95,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         Further searches from starts drawn between the bounds; they run in parallel. ``"auto"`` searches once more from
         length scales at the median distance of rows, factors at the mean square of the targets and noise at a tenth of
         it, and with up to 500 rows from a quarter of these lengths before, until two ends agree in the log evidence to
-        0.01. With a function as ``optimizer`` it is 0. A kernel with free periods
-        (``Periodic``) is always searched from one more start, whose periods are peaks of a periodogram of the targets.
+        0.01. With a function as ``optimizer`` it is 0. A kernel with free periods (``Periodic``) is always searched
+        from one more start, whose periods are peaks of a periodogram of the targets.
     normalize_y : bool, default=False
         Whether targets are standardised to mean 0 and variance 1; alpha and noise are then in these units.
     copy_X_train : bool, default=True
@@ -110,8 +109,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         The start of the search for the variance :math:`\sigma^2` of the noise. None means no noise except alpha, and
         the kernel may have a ``White`` term. ``"auto"`` starts at a tenth of the mean square of the targets if the
         kernel is None or gets a factor, alpha is left at its default, and there is a search; else it is None. The
-        variances of predictions are those of ``m + f`` without
-        this noise, but with that of a ``White`` term; see ``observation`` of :meth:`predict`.
+        variances of predictions are those of ``m + f`` without this noise, but with that of a ``White`` term; see
+        ``observation`` of :meth:`predict`.
     noise_bounds : (float, float), default=(1e-8, 1e5)
         With ``noise="auto"`` these defaults are in units of the mean square of the targets.
     mean : {"zero", "constant", "linear"}, default="zero"

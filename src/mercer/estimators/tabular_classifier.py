@@ -41,14 +41,13 @@ class TabularClassifier(ClassifierMixin, TabularModel):
 
     Kernel logistic regression with the kernel of :class:`TabularRegressor`: a smooth term, a rough one, and one for
     each column of text, with a length scale for each column in each, or above 100 columns for those that are about
-    equally associated with the classes. The length scales and the shares of the terms
-    maximise the evidence of a Gaussian process for targets of 1 for a class and -1 for the others, summed over the
-    classes. In this sum a class of few rows counts little. Where classes differ much in size, a second search counts
-    all alike, and the kernel is the mean of both where left-out rows have the smaller loss with it. That of the second
-    search compares scores of numbers that are cut off farther out than 2.5 where a class has fewer than one row in 40:
-    at no more than a quarter of its share. The penalty C has the least log loss in left-out rows, in five folds or one
-    by one of at most 20 rows; where a class has fewer than 30 rows, which say little of C, it is also drawn to what the
-    evidence expects.
+    equally associated with the classes. The length scales and the shares of the terms maximise the evidence of a
+    Gaussian process for targets of 1 for a class and -1 for the others, summed over the classes. In this sum a class of
+    few rows counts little. Where classes differ much in size, a second search counts all alike, and the kernel is the
+    mean of both where left-out rows have the smaller loss with it. That of the second search compares scores of numbers
+    that are cut off farther out than 2.5 where a class has fewer than one row in 40: at no more than a quarter of its
+    share. The penalty C has the least log loss in left-out rows, in five folds or one by one of at most 20 rows; where
+    a class has fewer than 30 rows, which say little of C, it is also drawn to what the evidence expects.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ def baselines(
     seed: int,
     most_rows: int | None = 10_000,
 ) -> Baselines:
-    """Fit the simple models and predict the judged rows.
+    """Fit the other models and predict the judged rows.
 
     They learn from the training rows; without them, from the judged rows if the model did, too, and else from four
     fifths of the judged rows for the last one, in turn.
@@ -81,7 +81,7 @@ def baselines(
     seed : int
         Of samples and folds.
     most_rows : int or None, default=10_000
-        The most training rows, drawn at random, that the simple models learn from: with more a linear model is hardly
+        The most training rows, drawn at random, that they learn from: with more a linear model is hardly
         better and takes long. None for all.
     """
     fitted, y = (X, judged.truth) if train is None else train

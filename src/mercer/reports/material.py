@@ -30,7 +30,7 @@ class Material:
     train : (rows, targets), optional
         Those of the fit.
     baselines : Baselines, optional
-        The simple models.
+        The models to compare with.
     far : Distances, optional
         How far the rows are from those of the fit.
     record : dict, optional

@@ -78,7 +78,7 @@ def _numbers(truth: AnyArray, predicted: AnyArray) -> Table:
 
 
 def scores(material: Material) -> Section | None:
-    """Return the scores beside those of the simple models, or None if nothing was judged."""
+    """Return the scores beside those of the other models, or None if nothing was judged."""
     judged, record = material.judged, material.record
     if judged is None:
         if record is None or not record["scores"]:
