@@ -75,6 +75,18 @@ def test_edited_files(suffix, tmp_path_factory, edits):
     read_or_say_why(path)
 
 
+@pytest.mark.parametrize(
+    "note",
+    [b"\x80", b"{", b"[1]", b"null", b"{}", b'{"index_columns": [{}], "columns": [{"name": null, "field_name": {}}]}',
+     b'{"index_columns": "a", "columns": 3}', b'{"index_columns": ["a"], "columns": [3]}'],
+)  # fmt: skip
+def test_a_note_that_pandas_has_not_written_changes_no_column(tmp_path, note):
+    path = tmp_path / "a.arrow"
+    table = pa.table({"a": [1.0, 2.0], "b": [3.0, 4.0]}).replace_schema_metadata({b"pandas": note})
+    pyarrow.feather.write_feather(table, path, compression="uncompressed")
+    assert next(iter(Blocks(path))).X.shape == (2, 2)
+
+
 def test_offsets_beyond_the_text_of_an_arrow_file(tmp_path):
     path = tmp_path / "a.arrow"
     table = pa.table({"t": pa.array(TABLE["t"], pa.string())})

@@ -80,10 +80,14 @@ class Fragment:
 
 def _unnamed_index(schema: Any) -> str | None:
     """The column in which pandas stores the labels of rows that have no name, if there is one."""
-    stated = schema.pandas_metadata or {}
-    index = stated.get("index_columns", [])
-    unnamed = [column.get("field_name") for column in stated.get("columns", []) if column.get("name") is None]
-    return index[0] if len(index) == 1 and index[0] in unnamed else None
+    try:
+        # Anything may stand there; what pandas has not written says nothing about the columns.
+        stated: Any = schema.pandas_metadata
+        (index,) = stated["index_columns"]
+        unnamed = [column["field_name"] for column in stated["columns"] if column["name"] is None]
+    except (KeyError, TypeError, ValueError):
+        return None
+    return index if isinstance(index, str) and index in unnamed else None
 
 
 def _parquet_batches(part: Any, columns: list[str], rows: int) -> Iterator[Any]:
