@@ -25,10 +25,11 @@ def test_learners_take_it_as_they_take_the_vectors() -> None:
     y, rows = X[:, 0, 0], X.reshape(12, -1)
     model = GaussianProcessRegressor(Elementwise(RBF(1.0)), noise=0.1).fit(list(X), y)
     # A kernel on objects gets a factor, which is learnt.
-    other = GaussianProcessRegressor(model.kernel_.factor * RBF(1.0), noise=0.1).fit(rows, y)
-    length = model.kernel_.kernel.kernel.length_scale
-    assert length == pytest.approx(other.kernel_.kernel.length_scale, rel=1e-3) != 1.0
-    np.testing.assert_allclose(model.predict(list(NEW)), other.predict(NEW.reshape(4, -1)), rtol=1e-3)
+    learnt = model.kernel_.factor * RBF(model.kernel_.kernel.kernel.length_scale)
+    other = GaussianProcessRegressor(learnt, alpha=model.noise_, noise=None, optimizer=None).fit(rows, y)
+    assert model.kernel_.kernel.kernel.length_scale != 1.0
+    assert model.log_marginal_likelihood_value_ == pytest.approx(other.log_marginal_likelihood_value_, rel=1e-6)
+    np.testing.assert_allclose(model.predict(list(NEW)), other.predict(NEW.reshape(4, -1)), rtol=1e-6)
 
 
 def test_beside_numbers_in_a_table() -> None:
