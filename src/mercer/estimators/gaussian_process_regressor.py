@@ -347,8 +347,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         -----
         MercerWarning
             If the targets are constant, one of them makes up nearly all squared errors or is missed by more than ten
-            standard deviations of the noise, a hyper-parameter ended at a bound, the factorisation needed jitter, or
-            the landmarks leave more than ten times the variance of the noise.
+            standard deviations of the noise, all of them are more than three standard deviations from their
+            predictions by other rows, a hyper-parameter ended at a bound, the factorisation needed jitter, or the
+            landmarks leave more than ten times the variance of the noise.
         """
         start_time = time.perf_counter()
         self._check_parameters()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -11,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer import GaussianProcessRegressor
 from mercer._errors import MercerWarning
-from mercer.kernels import RBF, Linear, Spectrum
+from mercer.kernels import RBF, Constant, Linear, Spectrum
 
 # The first two are equal for kernels that compare pairs of symbols.
 TEXTS, TARGETS = ["abcabc", "abcabc", "abcacb", "bbbaca"], np.array([0.0, 1.0, 2.0, 4.0])
@@ -68,3 +69,23 @@ def test_targets_that_the_noise_explains_go_without_a_word() -> None:
     GaussianProcessRegressor(RBF(0.3), optimizer=None).fit(X, smooth)
     # Equal rows with equal targets.
     GaussianProcessRegressor(RBF(0.3), optimizer=None).fit(np.r_[X, X], np.r_[smooth, smooth])
+
+
+@pytest.mark.parametrize("mean", ["zero", "constant", "linear"])
+@pytest.mark.parametrize("objective", ["evidence", "loo"])
+def test_deviations_that_are_far_too_small_are_told_and_the_advice_mends_them(mean: str, objective: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = 100.0 * np.sin(2.0 * X[:, 0]) + 3.0 * rng.normal(size=200)
+    options: dict[str, Any] = {"mean": mean, "objective": objective}
+    with pytest.warns(ConvergenceWarning, match=r"times as far from their predictions by other rows as the") as caught:
+        narrow = GaussianProcessRegressor(RBF(1.0), **options).fit(X, y)
+    left_out = narrow.leave_one_out()
+    far = np.sqrt(np.mean((y - left_out.mean) ** 2 / left_out.variance))
+    message = str(caught[0].message)
+    said, factor = (float(re.search(text, message)[1]) for text in (r"are ([\d.e+]+) times", r"Constant\(([\d.e+]+)\)"))
+    assert said == pytest.approx(far, rel=0.5) and factor == pytest.approx(said**2, rel=0.01)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        GaussianProcessRegressor(Constant(factor) * RBF(1.0), **options).fit(X, y)
+        GaussianProcessRegressor(Constant(factor) * narrow.kernel_, optimizer=None, **options).fit(X, y)

@@ -1,4 +1,4 @@
-"""Warn of targets that the kernel cannot explain with next to no noise, such as those of equal rows."""
+"""Warn of targets that the model cannot explain: far from their predictions, beside the deviations that it states."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 # Standard deviations: more than any of a million residuals has if the noise is as stated.
 _FAR = 10.0
+# Root mean square, of all: 95 % intervals then hold half of the targets.
+_FAR_IN_ALL = 3.0
 
 
 class ContradictionWarning(MercerWarning, ConvergenceWarning):
-    """Targets contradict the noise that is stated, so that rounding decides where a search ends."""
+    """Targets contradict the noise that is stated, so that rounding decides where a search ends, or all deviations."""
 
 
 def warn_of_contradictions(model: GaussianProcessRegressor, X: CheckedRows, variances: Vector) -> None:
@@ -32,6 +34,7 @@ def warn_of_contradictions(model: GaussianProcessRegressor, X: CheckedRows, vari
     size = np.abs(alpha).max(axis=1) * np.sqrt(variances)
     row = int(np.argmax(size))
     if not size[row] > _FAR:
+        _warn_of_scale(model, alpha)
         return
     miss = np.abs(variances[row] * alpha[row] * model._y_scale).max()
     why = _equal_rows(model, X, variances, row) or (
@@ -43,6 +46,23 @@ def warn_of_contradictions(model: GaussianProcessRegressor, X: CheckedRows, vari
         "ends. Pass noise=0.1, from where the variance of the noise is searched, or raise alpha.",
         ContradictionWarning,
     )
+
+
+def _warn_of_scale(model: GaussianProcessRegressor, alpha: Matrix) -> None:
+    """Warn if targets are far from their predictions as a whole, in units of the deviations that are stated.
+
+    With the factor L of the covariance, entry i of ``inv(L) (y - mean)`` is the error of the prediction of row i by
+    those before it, divided by its deviation, and ``(y - mean).T alpha`` is the sum of their squares.
+    """
+    n = len(alpha)
+    ratio = float((model.y_train_.reshape(n, -1) * alpha).sum(axis=0).max()) / n
+    if ratio > _FAR_IN_ALL**2:
+        warn_user(
+            f"GaussianProcessRegressor: the targets are {np.sqrt(ratio):.3g} times as far from their predictions by "
+            "other rows as the model states, so its deviations are too small. Multiply the kernel by "
+            f"Constant({ratio:.3g}), which a search then improves.",
+            ContradictionWarning,
+        )
 
 
 def _equal_rows(model: GaussianProcessRegressor, X: CheckedRows, variances: Vector, row: int) -> str:
