@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercer.engine import tiles
 from mercer.gram import Gram
 from mercer.kernels import Constant, Linear, Polynomial
+from mercer.kernels.plan import Plan
 
 RNG = np.random.default_rng(0)
 X, Z = RNG.normal(size=(120, 4)), RNG.normal(size=(90, 4))
@@ -23,7 +23,7 @@ def no_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: object) -> None:
         raise AssertionError("a product with a linear kernel went by tiles")
 
-    monkeypatch.setattr(tiles, "product", fail)
+    monkeypatch.setattr(Plan, "product", fail)
 
 
 @pytest.mark.usefixtures("no_tiles")

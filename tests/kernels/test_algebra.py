@@ -12,9 +12,12 @@ import pytest
 
 from mercer import kernels as k
 from mercer._errors import ParameterError
+from mercer.gram import Gram
 from mercer.kernels import Kernel
 from mercer.kernels.parse import parse_kernel
+from mercer.kernels.program import Program
 from mercer.kernels.statistics import SquaredDistance
+from mercer.loops import programs
 
 X = np.random.default_rng(0).normal(size=(8, 3))
 
@@ -332,6 +335,10 @@ def test_terms_share_their_distances(kernel: Kernel, times: int, monkeypatch: py
         calls.append(out.shape)
         fill(self, left, right, multiplier, out)
 
+    program = Gram(kernel, X, X[:5])._plan.program(np.dtype(float))
+    if program is not None:
+        assert [code for code, _ in program.steps].count(programs.STATISTIC) == times
+    monkeypatch.setattr(Program, "of", lambda plan, dtype: None)
     monkeypatch.setattr(SquaredDistance, "fill", counted)
     kernel(X, X[:5])
     assert calls.count((8, 5)) == times

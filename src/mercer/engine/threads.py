@@ -359,7 +359,28 @@ def run(tasks: Iterable[Task], n_jobs: int | None = None) -> None:
         _run_on_pool(todo, workers)
 
 
-def _run_on_pool(todo: list[Task], workers: int) -> None:
+def share(loop: Callable[[Flag], Any], workers: int, steps: float, look: Task) -> None:
+    """Call ``loop(stop)`` on several threads, which take their tasks from memory that they share.
+
+    The compiled loop returns early once ``stop[0]`` is set. Of a long one, all calls are made by other threads, and
+    this one looks at them: for Ctrl-C, and to call ``look``, a few times in a second.
+
+    >>> share(lambda stop: print(int(stop[0])), workers=1, steps=10, look=lambda: None)
+    0
+    """
+    apart = steps >= _LONG and threading.current_thread() is threading.main_thread()
+    with one_blas_thread():
+        if getattr(_inside, "worker", False) or (workers <= 1 and not apart):
+            stop: Flag | None = getattr(_inside, "stop", None)
+            loop(np.zeros(1, np.uint8) if stop is None else stop)
+            checkpoint()
+        else:
+            _run_on_pool([lambda: loop(_inside.stop)] * max(workers, 1), max(workers, 1), look if apart else None)
+    look()
+
+
+def _run_on_pool(todo: list[Task], workers: int, look: Task | None = None) -> None:
+    """Run the tasks on so many threads, of which this is one unless it is to look at the others."""
     queue = iter(todo)
     queue_lock = threading.Lock()
     # An array, because compiled loops can read it.
@@ -391,11 +412,15 @@ def _run_on_pool(todo: list[Task], workers: int) -> None:
     # This thread works too, which saves waking one more. The pool has a spare thread for interruptible loops in the
     # share of this thread.
     pool = _pool_of(workers)
-    outcomes = [Outcome(work) for _ in range(workers - 1)]
+    outcomes = [Outcome(work) for _ in range(workers - (look is None))]
     try:
         for outcome in outcomes:
             pool.put(outcome)
-        work()
+        if look is None:
+            work()
+        else:
+            for outcome in outcomes:
+                outcome.wait(look)
         # A worker that has not begun finds no more tasks.
         for outcome in outcomes:
             outcome.settle()

@@ -11,7 +11,6 @@ from scipy.sparse.linalg import LinearOperator
 
 from mercer._errors import DataError
 from mercer._types import Array
-from mercer.engine import tiles
 from mercer.gram.array_interface import ArrayInterface
 from mercer.gram.features import ExplicitFeatures, features_of_rows
 from mercer.gram.linear import linear_product, worth_it
@@ -182,9 +181,7 @@ class Gram(ArrayInterface):
         if left is not None and right is not None and worth_it(left, right):
             out = linear_product(left, right, columns.astype(np.float64, copy=False), self.n_jobs)
         else:
-            out = tiles.product(
-                self._plan.fill, self.shape, self.dtype, columns, self.symmetric, self.n_jobs, self.tile
-            )
+            out = self._plan.product(columns, self.n_jobs)
         if np.isfinite(columns).all():
             check_finite(out, self.kernel)
         return out.reshape(self.shape[0], *V.shape[1:]).astype(result_dtype, copy=False)

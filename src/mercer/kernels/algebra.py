@@ -10,7 +10,7 @@ import numbers
 from collections.abc import Hashable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,10 @@ from mercer.kernels.inputs import Rows, Scope
 from mercer.kernels.kernel import OPERATIONS, Kernel
 from mercer.kernels.pairs import Pairs, scratch
 from mercer.kernels.parameters import as_float, number
+from mercer.loops import programs
+
+if TYPE_CHECKING:
+    from mercer.kernels.program import Lowering
 
 
 def _as_term(other: Any) -> Kernel:
@@ -72,6 +76,10 @@ class Constant(Kernel):
 
     def _fill(self, pairs: Pairs, out: Array) -> None:
         out.fill(self.value)
+
+    def _lower(self, program: Lowering) -> bool:
+        program.push(programs.CONSTANT, self.value)
+        return True
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         self._pull_sum(pairs, weights, slopes)
@@ -139,6 +147,9 @@ class Scaled(Unary):
         self.kernel._fill(pairs, out)
         out *= out.dtype.type(self.factor)
 
+    def _lower(self, program: Lowering) -> bool:
+        return program.kernel(self.kernel) and program.step(programs.SCALE, self.factor)
+
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         self._pull_sum(pairs, weights, slopes)
 
@@ -192,6 +203,9 @@ class Power(Unary):
         self.kernel._fill(pairs, out)
         raise_to(out, self.exponent)
 
+    def _lower(self, program: Lowering) -> bool:
+        return program.kernel(self.kernel) and program.power(self.exponent)
+
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         with scratch(weights) as inner:
             self.kernel._fill(pairs, inner)
@@ -237,6 +251,9 @@ class Exp(Unary):
     def _fill(self, pairs: Pairs, out: Array) -> None:
         self.kernel._fill(pairs, out)
         exponential(out)
+
+    def _lower(self, program: Lowering) -> bool:
+        return program.kernel(self.kernel) and program.step(programs.EXPONENTIAL)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         with scratch(weights) as values:
@@ -334,6 +351,9 @@ class Sum(Combination):
                 term._fill(pairs, term_values)
                 out += term_values
 
+    def _lower(self, program: Lowering) -> bool:
+        return program.joined(self.terms, programs.ADD)
+
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         for term, part in self._parts(slopes):
             term._pull(pairs, weights, part)
@@ -377,6 +397,9 @@ class Product(Combination):
             for term in self.terms[1:]:
                 term._fill(pairs, term_values)
                 out *= term_values
+
+    def _lower(self, program: Lowering) -> bool:
+        return program.joined(self.terms, programs.MULTIPLY)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         with ExitStack() as arrays:

@@ -7,7 +7,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from mercer.kernels.inputs import Rows, Scope
 from mercer.kernels.pairs import Pairs, scratch
 from mercer.kernels.parameters import Bounds, Parameter, check_bounds, check_number, whole_vector
 
+if TYPE_CHECKING:
+    from mercer.kernels.program import Lowering
+
 LinearParts = list[tuple[float, Any]]
 Definiteness = Literal["positive", "conditional", "indefinite"]
 Searched = Mapping[str, tuple[Any, ...]]
@@ -26,6 +29,13 @@ Kind = type[Objects] | Literal["vectors", "table", "anything"]
 
 # Precedence of what a kernel prints as, from loosest to tightest binding.
 SUM, PRODUCT, POWER, ATOM = range(4)
+
+
+def is_overridden(thing: Any, method: str, by: str) -> bool:
+    """Whether a class gives another ``method`` than the one that its ``by`` stands for."""
+    classes = type(thing).__mro__
+    first, second = (next(i for i, one in enumerate(classes) if name in vars(one)) for name in (method, by))
+    return first < second
 
 
 @dataclass(frozen=True, repr=False)
@@ -441,6 +451,10 @@ class Expression(abc.ABC):
     @abc.abstractmethod
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         """Add ``sum weights * d k / d value`` to ``slopes``, an entry for every one of ``parameters``."""
+
+    def _lower(self, program: Lowering) -> bool:
+        """Add the steps that put the values on the stack of a program; False if compiled loops do not compute them."""
+        return False
 
     def _pull_sum(self, pairs: Pairs, weights: Array, slopes: Array) -> float:
         """The same, and ``sum weights * k``, which many kernels compute anyway."""

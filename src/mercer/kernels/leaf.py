@@ -5,19 +5,25 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from mercer._types import Array
-from mercer.kernels.base import Definiteness
+from mercer.kernels.base import Definiteness, is_overridden
 from mercer.kernels.elementary import exponential
 from mercer.kernels.inputs import Rows, Scope
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.pairs import Pairs, scratch
 from mercer.kernels.statistics import Dot, SquaredDistance, Statistic
+from mercer.loops import programs
+
+if TYPE_CHECKING:
+    from mercer.kernels.program import Lowering
 
 Powers = dict[str, int]
+# Codes with their factors.
+Steps = list[tuple[Any, ...]]
 # With fewer columns, an exponential in float32 takes less time than a copy of it in memory.
 _FEW_COLUMNS = 32
 
@@ -47,6 +53,16 @@ class StatisticKernel(Kernel):
 
     def _finish(self, t: Array) -> None:
         """Turn ``t`` into ``f(t)`` in place."""
+
+    def _steps(self) -> Steps | None:
+        """``f`` as steps of a program (``mercer.loops.programs``); None if it is not made of these."""
+        return None
+
+    def _lower(self, program: Lowering) -> bool:
+        steps = self._steps() if not is_overridden(self, "_finish", "_steps") else None
+        if steps is None or not program.statistic(self._statistic(), self._multiplier()):
+            return False
+        return all(program.step(*step) for step in steps)
 
     def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
         """``f'(t)``, and the derivative of ``f`` by each of the kernel's numbers that it depends on otherwise.
@@ -113,6 +129,9 @@ class Exponential(StatisticKernel):
 
     def _finish(self, t: Array) -> None:
         exponential(t)
+
+    def _steps(self) -> Steps | None:
+        return [(programs.EXPONENTIAL,)]
 
     def _is_cheap(self, rows: Rows) -> bool:
         return isinstance(self._statistic(), (Dot, SquaredDistance)) and rows.width < _FEW_COLUMNS

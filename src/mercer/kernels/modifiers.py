@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from mercer.kernels.pairs import MatchedPairs, Pairs, scratch
 from mercer.kernels.parameters import check_function
 from mercer.kernels.plan import check_finite, diagonal
 from mercer.loops import sides
+
+if TYPE_CHECKING:
+    from mercer.kernels.program import Lowering
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,6 +77,10 @@ class On(Unary):
 
     def _fill(self, pairs: Pairs, out: Array) -> None:
         self.kernel._fill(self._through(pairs), out)
+
+    def _lower(self, program: Lowering) -> bool:
+        with program.seen(self._seen_by_parts, ("on", self.columns)):
+            return program.kernel(self.kernel)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         self.kernel._pull(self._through(pairs), weights, slopes)
@@ -140,6 +147,10 @@ class Warped(Unary):
 
     def _fill(self, pairs: Pairs, out: Array) -> None:
         self.kernel._fill(self._through(pairs), out)
+
+    def _lower(self, program: Lowering) -> bool:
+        with program.seen(self._seen_by_parts, ("map", self.map)):
+            return program.kernel(self.kernel)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         self.kernel._pull(self._through(pairs), weights, slopes)

@@ -126,6 +126,20 @@ class GivenRows:
         """The number of columns."""
         return int(self._vectors.shape[1])
 
+    def lower(self, table: Array, place: int, alive: list[Any]) -> bool:
+        """Write where the rows are into the table of a program; False unless they are floats side by side."""
+        X, at = self._vectors, self._positions
+        if not isinstance(X, np.ndarray) or X.dtype not in (np.float32, np.float64) or not X.flags.c_contiguous:
+            return False
+        table[place : place + 2] = X.ctypes.data, X.dtype == np.float64
+        if isinstance(at, range):
+            table[place + 3 : place + 5] = at.start, at.step
+        else:
+            at = np.ascontiguousarray(at, np.int64)
+            table[place + 2] = at.ctypes.data
+        alive += [X, at]
+        return True
+
     def dense(self) -> Array:
         """The rows as an array in float64."""
         X = self._picked()

@@ -18,6 +18,7 @@ from mercer.kernels.base import Expression
 from mercer.kernels.inputs import Frame, Index, Operand, Rows
 from mercer.kernels.leading import LeadingDistance
 from mercer.kernels.pairs import MatchedPairs, TilePairs
+from mercer.kernels.program import Program
 from mercer.kernels.statistics import SquaredDistance
 
 # Distances from leading directions are used where they have this many times fewer columns.
@@ -52,6 +53,7 @@ class Plan:
         self._repeated = frozenset(key for key, count in uses.items() if count > 1)
         # For all tiles; the sides that its keys name live as long as the plan does.
         self._operands: dict[Hashable, tuple[Operand, Operand]] = {}
+        self._programs: dict[np.dtype, Program | None] = {}
 
     def between(self, left: Rows, right: Rows) -> Plan:
         """The same kernel, evaluated in the same way, between other rows."""
@@ -68,8 +70,18 @@ class Plan:
         """The pairs of one tile."""
         return TilePairs(self.left, self.right, (rows, columns), dtype, self._operands, self._repeated, self.instead)
 
+    def program(self, dtype: np.dtype) -> Program | None:
+        """The kernel for compiled loops, in a precision, or None where they do not compute it."""
+        if dtype not in self._programs:
+            self._programs[dtype] = Program.of(self, dtype)
+        return self._programs[dtype]
+
     def fill(self, rows: Index, columns: slice, out: Array) -> None:
         """Write one tile."""
+        program = self.program(out.dtype) if out.size and out.strides[-1] == out.itemsize else None
+        if program is not None:
+            program.fill(rows, columns, out)
+            return
         pairs = self.pairs(rows, columns, out.dtype)
         # What overflows is seen in the values.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -122,8 +134,19 @@ class Plan:
             self.prepare()
         if out is None:
             out = np.empty(self.shape, self.dtype)
-        tiles.dense(self._fill_checked if checked else self.fill, out, self.symmetric, n_jobs, self.tile)
+        program = self.program(out.dtype) if out.size and out.strides[-1] == out.itemsize else None
+        if program is None:
+            tiles.dense(self._fill_checked if checked else self.fill, out, self.symmetric, n_jobs, self.tile)
+        elif not program.dense(out, n_jobs, checked):
+            check_finite(out, self.kernel)
         return out
+
+    def product(self, V: Array, n_jobs: int | None = None) -> Array:
+        """``K @ V`` for ``V`` (m, k) in the precision of the plan; sums over tiles in float64."""
+        program = self.program(self.dtype)
+        if program is not None:
+            return program.product(V, n_jobs)
+        return tiles.product(self.fill, self.shape, self.dtype, V, self.symmetric, n_jobs, self.tile)
 
     def pull(self, weights: Array, n_jobs: int | None = None) -> Array:
         """``sum_ij weights_ij d k(x_i, z_j) / d theta`` over the free parameters, tile by tile."""

@@ -30,7 +30,7 @@ from mercer.kernels.operands import (
     unit_rows,
     words,
 )
-from mercer.loops import bits, distances
+from mercer.loops import bits, distances, programs
 from mercer.loops.angles import repair_angles
 
 # Up to so many columns, and from so many rows on, distances are finished a few at a time while these are in a cache.
@@ -62,6 +62,17 @@ class Statistic(abc.ABC):
     def largest_count(self, operand: Operand) -> int | None:
         """If the statistic is a whole number between 0 and a bound, the bound: a function of it is a table."""
         return None
+
+    def lower(self, left: Operand, right: Operand, table: Array, alive: list[Any]) -> bool:
+        """Write what compiled programs need of it into a table, and keep in ``alive`` what that has addresses of.
+
+        False where no compiled loop computes it.
+        """
+        return False
+
+    def is_in_range(self, multiplier: float, dtype: np.dtype) -> bool:
+        """Whether multiples are computed to all digits in a precision."""
+        return True
 
     def look_up(self, left: Operand, right: Operand, table: Array, out: Array) -> None:
         """Write ``table[statistic]`` of all pairs; only where :meth:`largest_count` gives a bound."""
@@ -99,6 +110,13 @@ class Dot(Statistic):
         if multiplier != 1.0:
             out *= out.dtype.type(multiplier)
 
+    def lower(self, left: Operand, right: Operand, table: Array, alive: list[Any]) -> bool:
+        if not are_plain(left[0], right[0]):
+            return False
+        table[programs.KIND], table[programs.WIDTH] = programs.DOT, left[0].shape[1]
+        table[programs.LEFT], table[programs.RIGHT] = left[0].ctypes.data, right[0].ctypes.data
+        return True
+
     def largest_count(self, operand: Operand) -> int | None:
         return largest_word_count(operand)
 
@@ -107,6 +125,13 @@ class Dot(Statistic):
 
     def diagonal(self, operand: Operand) -> Array:
         return operand[1]
+
+
+def are_plain(*arrays: Any) -> bool:
+    """Whether compiled loops can read arrays of one kind of floats by their addresses."""
+    kind = arrays[0].dtype
+    plain = (isinstance(a, np.ndarray) and a.dtype == kind and a.flags.c_contiguous and a.size for a in arrays)
+    return kind.kind == "f" and all(plain)
 
 
 def _few_columns(A: Any, B: Any, out: Array) -> bool:
@@ -130,13 +155,32 @@ class Distance(Statistic):
     measure: ClassVar[int]
     """What is summed, in the terms of ``loops.distances``."""
 
+    def kind(self, columns: int) -> tuple[int, float]:
+        """How compiled loops compute a tile from the rounded rows, and the share below which its digits are lost."""
+        return programs.PRODUCTS, _CANCELLED
+
+    def lower(self, left: Operand, right: Operand, table: Array, alive: list[Any]) -> bool:
+        if not are_plain(*left[:2], *right[:2]) or not (
+            left[2].lower(table, programs.GIVEN_LEFT, alive) and right[2].lower(table, programs.GIVEN_RIGHT, alive)
+        ):
+            return False
+        kind, threshold = self.kind(left[0].shape[1])
+        weights = np.array(self.weights(left[2].width))
+        alive.append(weights)
+        table[:6] = kind, left[0].shape[1], *(side[i].ctypes.data for side in (left, right) for i in (0, 1))
+        table[6:10] = round(1 / threshold), self.measure, left[2].width, weights.ctypes.data
+        return True
+
+    def is_in_range(self, multiplier: float, dtype: np.dtype) -> bool:
+        return _LEAST[dtype] < abs(multiplier) < 1 / _LEAST[dtype]
+
     @abc.abstractmethod
     def first(self, left: Operand, right: Operand, factor: Any, lost: Array, out: Array) -> None:
         """Fill a tile from the rounded rows; an entry of few digits is NaN, and counted in ``lost`` of its row."""
 
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
         factor, lost = out.dtype.type(multiplier), np.full(len(out), out.shape[1])
-        if _LEAST[out.dtype] < abs(factor) < 1 / _LEAST[out.dtype]:
+        if self.is_in_range(factor, out.dtype):
             self.first(left, right, factor, lost, out)
         else:
             # Distances near the unit of the kernel, or their squares, are beyond the numbers of this precision.
@@ -223,6 +267,10 @@ class SquaredDistance(ScaledDistance):
     def norms(self, A: Array) -> Array:
         return squared_norms(A, A.dtype)
 
+    def kind(self, columns: int) -> tuple[int, float]:
+        # Of differences only the rounding of the rows counts, which is relative to their norms and not to the squares.
+        return (programs.DIFFERENCES, _CANCELLED**2) if columns <= _FEWEST else (programs.PRODUCTS, _CANCELLED)
+
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
         if left[0].dtype == np.uint64:
             self.look_up(left, right, multiples(left, multiplier, out.dtype), out)
@@ -276,6 +324,9 @@ class ManhattanDistance(ScaledDistance):
     def norms(self, A: Array) -> Array:
         return np.abs(A).sum(axis=1)
 
+    def kind(self, columns: int) -> tuple[int, float]:
+        return programs.DIFFERENCES, _CANCELLED
+
     def first(self, left: Operand, right: Operand, factor: Any, lost: Array, out: Array) -> None:
         _by_differences(distances.add_differences, left, right, out)
         _finish(left, right, factor, _CANCELLED, lost, out)
@@ -312,7 +363,12 @@ class PeriodicDistance(Distance):
         rest = np.fmod(side.vectors.astype(np.float64), self.period)
         angle = rest * (2 * np.pi / self.period)
         wound = np.concatenate([np.cos(angle), np.sin(angle)], axis=1) / 2
-        return wound.astype(dtype), squared_norms(wound, dtype), GivenRows(rest, range(side.n)), GivenRows.of(side)
+        return (
+            wound.astype(dtype),
+            squared_norms(wound, dtype).astype(dtype),
+            GivenRows(rest, range(side.n)),
+            GivenRows.of(side),
+        )
 
     def first(self, left: Operand, right: Operand, factor: Any, lost: Array, out: Array) -> None:
         products(left[0], right[0], out)
@@ -345,6 +401,9 @@ class ChiSquaredDistance(Distance):
     """``sum_c (x_c - z_c)^2 / (x_c + z_c)`` on values of at least 0."""
 
     measure = distances.CHI_SQUARED
+
+    def kind(self, columns: int) -> tuple[int, float]:
+        return programs.DIFFERENCES, _CANCELLED**2
 
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
         check_dense(self, side, frame)

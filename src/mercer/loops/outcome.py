@@ -42,8 +42,8 @@ class Outcome(Generic[Value]):
         self._has_ended = True
         self._bell.put(None)
 
-    def wait(self) -> None:
-        """Return after the call has ended, or will never end.
+    def wait(self, look: Callable[[], None] | None = None) -> None:
+        """Return after the call has ended, or will never end, and call ``look`` from time to time.
 
         At the exit of the interpreter, other threads no longer run; a forked process has none of them.
         """
@@ -52,6 +52,8 @@ class Outcome(Generic[Value]):
         while not (self._has_ended or sys.is_finalizing() or os.getpid() != self._process):
             with suppress(Empty):
                 self._bell.get(timeout=0.2)
+            if look is not None:
+                look()
 
     def settle(self) -> None:
         """Wait for the end of a call that has begun, and keep any other from beginning."""

@@ -19,7 +19,7 @@ from mercer.kernels.algebra import raise_to
 from mercer.kernels.base import Definiteness, LinearParts
 from mercer.kernels.inputs import Rows, Scope
 from mercer.kernels.kernel import Kernel
-from mercer.kernels.leaf import Exponential, Powers, StatisticKernel
+from mercer.kernels.leaf import Exponential, Powers, StatisticKernel, Steps
 from mercer.kernels.modifiers import squares_fit
 from mercer.kernels.operands import squared_norms
 from mercer.kernels.pairs import Pairs
@@ -27,6 +27,7 @@ from mercer.kernels.parameters import number, whole
 from mercer.kernels.plan import diagonal
 from mercer.kernels.statistics import Angle, Dot, Statistic
 from mercer.kernels.vector.monomials import feature_count, polynomial_features
+from mercer.loops import programs
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,6 +59,9 @@ class Linear(DotKernel):
 
     def _finish(self, t: Array) -> None:
         """Inner products are the values."""
+
+    def _steps(self) -> Steps | None:
+        return []
 
     @property
     def homogeneity(self) -> float | None:
@@ -122,6 +126,9 @@ class Polynomial(DotKernel):
     def _finish(self, t: Array) -> None:
         t += t.dtype.type(self.offset)
         raise_to(t, self.degree)
+
+    def _steps(self) -> Steps | None:
+        return [(programs.SHIFT, self.offset), (programs.RAISE, self.degree)]
 
     def _explicit_features(self, rows: Rows, most: int) -> Any | None:
         X = rows.vectors
@@ -203,6 +210,9 @@ class Sigmoid(DotKernel):
     def _finish(self, t: Array) -> None:
         t += t.dtype.type(self.offset)
         np.tanh(t, out=t)
+
+    def _steps(self) -> Steps | None:
+        return [(programs.SHIFT, self.offset), (programs.TANH,)]
 
     def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
         self._finish(t)

@@ -17,11 +17,12 @@ from mercer._types import Array
 from mercer.data.objects import short
 from mercer.kernels.base import Definiteness
 from mercer.kernels.elementary import exponential
-from mercer.kernels.leaf import Exponential, Powers, StatisticKernel
+from mercer.kernels.leaf import Exponential, Powers, StatisticKernel, Steps
 from mercer.kernels.pairs import Pairs, scratch
 from mercer.kernels.parameters import as_float, number, positive
 from mercer.kernels.statistics import ManhattanDistance, SquaredDistance, Statistic
 from mercer.kernels.vector.bessel import FAR, matern_function
+from mercer.loops import programs
 
 # From this order on a Matern kernel is a Gaussian one to all digits.
 _GAUSSIAN = 1e16
@@ -218,6 +219,12 @@ class Matern(StationaryKernel):
         else:
             t[...] = matern_function(u, self.nu)
 
+    def _steps(self) -> Steps | None:
+        if self.nu >= _GAUSSIAN:
+            return [(programs.SCALE, -1.0), (programs.EXPONENTIAL,)]
+        polynomial = {0.5: (1.0,), 1.5: (1.0, 1.0), 2.5: (1.0, 1.0, 1 / 3)}.get(self.nu)
+        return None if polynomial is None else [(programs.DECAY, FAR * max(1.0, self.nu), *polynomial)]
+
     def _times_polynomial(self, u: Array, decay: Array) -> None:
         """``u`` becomes ``(1 + u) decay``, or ``(1 + u + u^2 / 3) decay``."""
         if self.nu == 2.5:
@@ -318,6 +325,9 @@ class RationalQuadratic(StationaryKernel):
         t *= t.dtype.type(-self.alpha)
         exponential(t)
 
+    def _steps(self) -> Steps | None:
+        return [(programs.LOG1P,), (programs.SCALE, -self.alpha), (programs.EXPONENTIAL,)]
+
     def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
         log = np.log1p(np.minimum(t, np.finfo(t.dtype).max, out=t))
         value = exponential(-self.alpha * log)
@@ -389,6 +399,10 @@ class NegativeDistance(StatisticKernel):
     def _finish(self, t: Array) -> None:
         np.power(t, self.exponent / 2, out=t)
         np.negative(t, out=t)
+
+    def _steps(self) -> Steps | None:
+        root = (programs.ROOT, math.inf) if self.exponent == 1 else (programs.POWER, self.exponent / 2)
+        return [(programs.SCALE, -1.0)] if self.exponent == 2 else [root, (programs.SCALE, -1.0)]
 
     @property
     def definiteness(self) -> Definiteness:

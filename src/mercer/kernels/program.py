@@ -1,0 +1,241 @@
+"""A kernel on rows of numbers as a program that compiled loops run tile by tile: see ``mercer.loops.programs``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mercer._types import Array, Matrix
+from mercer.engine import settings, threads
+from mercer.engine.progress import Progress
+from mercer.engine.tiles import scratch_tile
+from mercer.kernels.base import Expression, is_overridden
+from mercer.kernels.inputs import Frame, Index, Rows, Scope
+from mercer.loops import programs
+
+if TYPE_CHECKING:
+    from mercer.kernels.plan import Plan
+
+# The most tiles on the stack, and the most steps.
+_DEEPEST, _LONGEST = 8, 64
+# Tasks that a block is divided into where it is large enough: several for each of many cores. Their number depends on
+# the shape alone, and so does the order of sums.
+_TASKS = 64
+_LEAST_SIDE = 64
+# Numbers of rows that are gathered at once.
+_GATHERED = 2**20
+# Additions and multiplications that are worth another worker.
+_WORTH = 2**21
+_NONE = np.empty(0, np.int64)
+_NO_SUMS, _NO_FACTOR = np.empty((0, 0, 0)), {np.dtype(t): np.empty((0, 0), t) for t in (np.float32, np.float64)}
+
+
+class Lowering:
+    """The steps of a program, as the parts of a kernel add them."""
+
+    def __init__(self, plan: Plan, dtype: np.dtype) -> None:
+        self.dtype, self.left, self.right = dtype, plan.left, plan.right
+        self.scope: Scope = ()
+        self.steps: list[tuple[int, int]] = []
+        self.factors: list[tuple[float, ...]] = []
+        self.tables: list[Array] = []
+        self.depth = self._height = 0
+        # What the addresses in the tables are of.
+        self.alive: list[Any] = []
+        self._instead = plan.instead
+        self._repeated = [key for key, count in Counter(plan.kernel._uses(())).items() if count > 1]
+        self._made: set[Hashable] = set()
+        self.stored = len(self._repeated)
+        self.tables.extend(np.zeros(programs.TABLE, np.int64) for _ in self._repeated)
+
+    def kernel(self, kernel: Expression) -> bool:
+        """Put the values of a kernel on the stack; False if compiled loops do not compute them."""
+        return not is_overridden(kernel, "_fill", "_lower") and kernel._lower(self)
+
+    def joined(self, kernels: tuple[Expression, ...], code: int) -> bool:
+        """The same for the sum or product of several."""
+        if not self.kernel(kernels[0]):
+            return False
+        for kernel in kernels[1:]:
+            if not self.kernel(kernel):
+                return False
+            self.step(code)
+            self._height -= 1
+        return True
+
+    def step(self, code: int, *factors: float, which: int = 0) -> bool:
+        """Add a step that replaces the uppermost tile."""
+        self.steps.append((code, which))
+        self.factors.append((*factors, 0.0, 0.0, 0.0, 0.0)[:4])
+        return True
+
+    def power(self, exponent: float) -> bool:
+        """Raise the uppermost tile to a power."""
+        return self.step(programs.RAISE if isinstance(exponent, int) else programs.POWER, exponent)
+
+    def push(self, code: int, factor: float, which: int = 0) -> None:
+        """Add a step that puts a tile on the stack."""
+        self.step(code, factor, which=which)
+        self._height += 1
+        self.depth = max(self.depth, self._height)
+
+    def statistic(self, statistic: Any, multiplier: float) -> bool:
+        """Put ``multiplier * statistic`` on the stack; False if no compiled loop computes it."""
+        key = (self.scope, statistic)
+        if key in self._instead or not statistic.is_in_range(multiplier, self.dtype):
+            return False
+        if key not in self._repeated:
+            self.tables.append(np.zeros(programs.TABLE, np.int64))
+            self.push(programs.STATISTIC, multiplier, len(self.tables) - 1)
+            return self._write(statistic, self.tables[-1])
+        which = self._repeated.index(key)
+        if key not in self._made:
+            self._made.add(key)
+            self.step(programs.STATISTIC, 1.0, which=which)
+            if not self._write(statistic, self.tables[which]):
+                return False
+        self.push(programs.RECALL, multiplier, which)
+        return True
+
+    def _write(self, statistic: Any, table: Array) -> bool:
+        frame = Frame(self.left.root, self.right.root)
+        left, right = (side.operand(statistic, frame, self.dtype) for side in (self.left, self.right))
+        self.alive += [left, right]
+        return bool(statistic.lower(left, right, table, self.alive))
+
+    @contextmanager
+    def seen(self, through: Callable[[Rows], Rows], step: Hashable) -> Iterator[None]:
+        """The pairs through a map or a choice of columns, in the block."""
+        before = self.left, self.right, self.scope
+        left = through(self.left)
+        self.left, self.right = left, left if self.right is self.left else through(self.right)
+        self.scope = (*self.scope, step)
+        yield
+        self.left, self.right, self.scope = before
+
+
+class Program:
+    """A kernel between two sides, for compiled loops.
+
+    Parameters
+    ----------
+    lowering : Lowering
+    shape : tuple of int
+    """
+
+    def __init__(self, lowering: Lowering, shape: tuple[int, int]) -> None:
+        self.dtype, self.shape, self._symmetric = lowering.dtype, shape, lowering.left is lowering.right
+        self.steps = np.array(lowering.steps, np.int64)
+        self._factors = np.array(lowering.factors)
+        self._tables = np.array(lowering.tables, np.int64).reshape(-1, programs.TABLE)
+        self._job = np.zeros(programs.JOB, np.int64)
+        self._job[[programs.STORED, programs.DEPTH]] = lowering.stored, lowering.depth + 1
+        self._width = int(self._tables[:, programs.WIDTH].max(initial=0))
+        self._alive = lowering.alive
+
+    @classmethod
+    def of(cls, plan: Plan, dtype: np.dtype) -> Program | None:
+        """The program of a plan, or None where compiled loops do not compute its kernel."""
+        if not (plan.left.n and plan.right.n) or plan.kernel.tile != 512:
+            return None
+        lowering = Lowering(plan, dtype)
+        if not lowering.kernel(plan.kernel) or lowering.depth > _DEEPEST or len(lowering.steps) > _LONGEST:
+            return None
+        return cls(lowering, plan.shape)
+
+    def fill(self, rows: Index, columns: slice, out: Array) -> None:
+        """Write one tile in this thread; the rows of ``out`` must be contiguous."""
+        n, m = out.shape
+        if isinstance(rows, slice):
+            first, positions, side = rows.start, _NONE, programs.TALL
+        else:
+            first, positions = 0, np.ascontiguousarray(rows, np.int64)
+            side = min(programs.TALL, max(16, _GATHERED // max(self._width, 1)))
+        job = self._new_job(programs.FILL, n, m, side, m)
+        job[[programs.FIRST_ROW, programs.FIRST_COLUMN]] = first, columns.start
+        # Rows with themselves, to the last bit.
+        job[programs.MIRROR] = self._symmetric and isinstance(rows, slice) and rows == columns
+        self._aim(job, out)
+        self._call(
+            job, positions, _NO_FACTOR[self.dtype], _NO_SUMS, np.zeros(programs.ROUNDS, np.int64), np.zeros(1, np.uint8)
+        )
+
+    def dense(self, out: Array, n_jobs: int | None, checked: bool) -> bool:
+        """Write the whole block; whether all of its entries are finite, if that is checked."""
+        n, m = out.shape
+        side = self._side(n)
+        chunk = m if self._symmetric else self._chunk(n, m, side)
+        job = self._new_job(programs.FILL, n, m, side, chunk)
+        job[[programs.MIRROR, programs.CHECK]] = self._symmetric, checked
+        self._aim(job, out)
+        shared = self._share(job, _NO_FACTOR[self.dtype], _NO_SUMS, n_jobs, "Gram matrix")
+        return not shared[programs.NOT_FINITE]
+
+    def product(self, V: Array, n_jobs: int | None) -> Matrix:
+        """``K @ V`` for ``V`` (m, k), with sums over tiles in float64."""
+        (n, m), k = self.shape, V.shape[1]
+        side = self._side(n)
+        if self._symmetric:
+            job = self._new_job(programs.SYMMETRIC, n, m, side, m)
+        else:
+            job = self._new_job(programs.PRODUCT, n, m, side, self._chunk(n, m, side))
+        chunks = 1 if self._symmetric else -(-m // job[programs.CHUNK])
+        out = np.zeros((chunks, n, k))
+        self._share(job, V, out, n_jobs, "kernel product")
+        return out[0] if chunks == 1 else out.sum(axis=0)
+
+    @staticmethod
+    def _side(n: int) -> int:
+        """Rows of a strip."""
+        return min(programs.TALL, max(_LEAST_SIDE, -(-n // (_TASKS // 2) // 64) * 64))
+
+    @staticmethod
+    def _chunk(n: int, m: int, side: int) -> int:
+        """Columns of a task."""
+        several = max(1, _TASKS // -(-n // side))
+        return -(-m // several // programs.WIDE) * programs.WIDE
+
+    def _new_job(self, mode: int, n: int, m: int, side: int, chunk: int) -> Array:
+        job = self._job.copy()
+        job[:3] = mode, n, m
+        job[[programs.SIDE, programs.CHUNK]] = side, max(chunk, 1)
+        return job
+
+    def _aim(self, job: Array, out: Array) -> None:
+        job[[programs.TARGET, programs.STRIDE]] = (
+            out.ctypes.data,
+            out.strides[0] // out.itemsize if len(out) > 1 else out.shape[1],
+        )
+
+    def _share(self, job: Array, V: Array, out: Array, n_jobs: int | None, what: str) -> Array:
+        n, m, side = (int(job[i]) for i in (programs.ROWS, programs.COLUMNS, programs.SIDE))
+        strips = -(-n // side)
+        shared = np.zeros(programs.ROUNDS + strips, np.int64)
+        work = n * m * (self._width + 16 * len(self.steps))
+        total = (
+            strips * (strips + 1) // 2
+            if job[programs.MODE] == programs.SYMMETRIC
+            else strips * -(-m // int(job[programs.CHUNK]))
+        )
+        progress = Progress(total, what)
+        workers = min(settings.resolve_jobs(n_jobs), total, 1 + work // _WORTH)
+
+        def loop(stop: Array) -> None:
+            self._call(job, _NONE, V, out, shared, stop)
+
+        def look() -> None:
+            if done := int(shared[programs.DONE]) - progress.done:
+                progress.advance(done)
+
+        threads.share(loop, workers, work, look)
+        return shared
+
+    def _call(self, job: Array, positions: Array, V: Array, out: Array, shared: Array, stop: Array) -> None:
+        height = min(programs.TALL, int(job[programs.SIDE]))
+        tiles = int(job[programs.STORED] + job[programs.DEPTH]) * programs.TALL * programs.WIDE
+        room = scratch_tile("program", (tiles + self._width * (height + programs.WIDE),), self.dtype)
+        programs.run(job, self.steps, self._factors, self._tables, positions, V, out, shared, stop, room)

@@ -1,0 +1,378 @@
+"""Kernels as programs on tiles: one call fills tile after tile and uses each while it is in the cache.
+
+A program is a list of steps on a stack of tiles: a statistic of the rows is put on it, functions replace the uppermost
+tile, and sums and products join the two uppermost ones. Workers take their share of a block from a counter in memory,
+so that each of them needs Python once, and sums have an order that depends on the shape alone.
+"""
+
+import math
+
+import numpy as np
+from numba import carray, types
+from numba.extending import intrinsic
+
+from mercer.loops import distances
+from mercer.loops._jit import jit_in_order, prefer_wide_vectors
+from mercer.loops.addresses import add_shared, pointer, read_shared
+from mercer.loops.exponential import exponential_float32, exponential_float64
+from mercer.loops.transpose import transpose
+
+# Steps. The first two have the number of a statistic.
+(STATISTIC, RECALL, CONSTANT, SCALE, SHIFT, EXPONENTIAL, ROOT, RAISE, POWER, DECAY, LOG1P, TANH, ADD, MULTIPLY) = range(
+    14
+)
+# Statistics: inner products, distances by products or by differences.
+DOT, PRODUCTS, DIFFERENCES = range(3)
+# What becomes of the tiles.
+FILL, PRODUCT, SYMMETRIC = range(3)
+# What a job says.
+(MODE, ROWS, COLUMNS, FIRST_ROW, FIRST_COLUMN, POSITIONS, SIDE, CHUNK, STORED, DEPTH, TARGET, STRIDE, MIRROR, CHECK) = (
+    range(14)
+)
+JOB = 14
+# What a statistic is: its kind, columns, operands, and the rows as they were given with their places.
+(KIND, WIDTH, LEFT, LEFT_SIZES, RIGHT, RIGHT_SIZES, THRESHOLD, MEASURE, GIVEN_WIDTH, WEIGHTS) = range(10)
+# Of either side: address, whether it is in float64, addresses of positions or 0, the first row and the step.
+GIVEN_LEFT, GIVEN_RIGHT, GIVEN = 10, 15, 5
+TABLE = 20
+# What workers share: the next task, finished tasks, entries that are not finite, and for each strip its rounds.
+NEXT, DONE, NOT_FINITE, ROUNDS = range(4)
+# Of a tile: the shape in which OpenBLAS multiplies rows of 4 to 300 columns fastest, on average.
+TALL, WIDE = 256, 256
+
+
+@intrinsic
+def _exponential(typing_context, flat):
+    """``flat = exp(flat)`` by the loop for its precision."""
+    loop = exponential_float32 if flat.dtype.bitwidth == 32 else exponential_float64
+
+    def generate(context, builder, signature, arguments):
+        function = context.typing_context.resolve_value_type(loop)
+        chosen = function.get_call_type(context.typing_context, signature.args, {})
+        call = context.get_function(function, chosen)
+        context.add_linking_libs(call.libs)
+        return call(builder, arguments)
+
+    return types.none(flat), generate
+
+
+@jit_in_order
+def _scale(x, factor):
+    for k in range(x.shape[0]):
+        x[k] = x[k] * factor
+
+
+@jit_in_order
+def _shift(x, amount):
+    for k in range(x.shape[0]):
+        x[k] = x[k] + amount
+
+
+@jit_in_order
+def _add(x, y):
+    for k in range(y.shape[0]):
+        x[k] = x[k] + y[k]
+
+
+@jit_in_order
+def _multiply(x, y):
+    for k in range(y.shape[0]):
+        x[k] = x[k] * y[k]
+
+
+@jit_in_order
+def _write(x, value):
+    for k in range(x.shape[0]):
+        x[k] = value
+
+
+@jit_in_order
+def _copy(x, y, factor):
+    for k in range(x.shape[0]):
+        y[k] = factor * x[k]
+
+
+@jit_in_order
+def _roots(x, y, highest):
+    """``x = min(sqrt(x), highest)`` and ``y = -x``."""
+    for k in range(x.shape[0]):
+        u = min(math.sqrt(x[k]), highest)
+        x[k] = u
+        y[k] = -u
+
+
+@jit_in_order
+def _polynomials(x, y, zero, one, two):
+    """``x = (zero + one x + two x^2) y``"""
+    for k in range(x.shape[0]):
+        u = x[k]
+        x[k] = (zero + one * u + two * u * u) * y[k]
+
+
+@jit_in_order
+def _raise(x, spare, exponent):
+    """``x = x ** exponent`` for a whole exponent of at least 1, by repeated squaring."""
+    _copy(x, spare, x.dtype.type(1))
+    exponent -= 1
+    while exponent > 0:
+        if exponent & 1:
+            _multiply(x, spare)
+        exponent >>= 1
+        if exponent:
+            _multiply(spare, spare)
+
+
+@jit_in_order
+def _given(statistic, side, positions, first, count):
+    """Rows as they were given, in float64: of ``first`` and those after it, or those of positions."""
+    d = statistic[GIVEN_WIDTH]
+    out = np.empty((count, d))
+    start, step = statistic[side + 3], statistic[side + 4]
+    for i in range(count):
+        at = positions[first + i] if positions.shape[0] else first + i
+        if statistic[side + 2]:
+            at = carray(pointer(statistic[side + 2] + 8 * at), (1,), np.int64)[0]
+        else:
+            at = start + step * at
+        if statistic[side + 1]:
+            wide = carray(pointer(statistic[side] + 8 * at * d), (d,), np.float64)
+            for c in range(d):
+                out[i, c] = wide[c]
+        else:
+            narrow = carray(pointer(statistic[side] + 4 * at * d), (d,), np.float32)
+            for c in range(d):
+                out[i, c] = narrow[c]
+    return out
+
+
+@jit_in_order
+def _statistic(statistic, factor, rows, columns, tile, spare, lost):
+    """Write ``factor * statistic`` for the rows ``(positions, first, count)`` of the left side and columns."""
+    positions, first, n = rows
+    start, m = columns
+    d = statistic[WIDTH]
+    size = tile.itemsize
+    B = carray(pointer(statistic[RIGHT] + size * d * start), (m, d), tile.dtype)
+    left = statistic[LEFT]
+    if positions.shape[0]:
+        A = spare[: n * d].reshape(n, d)
+        for i in range(n):
+            row = carray(pointer(left + size * d * positions[first + i]), (d,), tile.dtype)
+            for c in range(d):
+                A[i, c] = row[c]
+    else:
+        A = carray(pointer(left + size * d * first), (n, d), tile.dtype)
+    kind = statistic[KIND]
+    multiplier = tile.dtype.type(factor)
+    if kind == DIFFERENCES:
+        turned = spare[n * d : n * d + d * m].reshape(d, m)
+        for c in range(d):
+            for j in range(m):
+                turned[c, j] = B[j, c]
+        _write(tile.reshape(tile.size), tile.dtype.type(0))
+        if statistic[MEASURE] == distances.SQUARED:
+            distances.add_squared_differences(A, turned, tile)
+        elif statistic[MEASURE] == distances.CHI_SQUARED:
+            distances.add_chi_squared(A, turned, tile)
+        else:
+            distances.add_differences(A, turned, tile)
+    else:
+        np.dot(A, B.T, tile)
+    if kind == DOT:
+        if factor != 1.0:
+            _scale(tile.reshape(tile.size), multiplier)
+        return
+    b = carray(pointer(statistic[RIGHT_SIZES] + size * start), (m,), tile.dtype)
+    a = np.empty(n, tile.dtype)
+    whole = carray(pointer(statistic[LEFT_SIZES]), (first + n,), tile.dtype)
+    for i in range(n):
+        a[i] = (
+            carray(pointer(statistic[LEFT_SIZES] + size * positions[first + i]), (1,), tile.dtype)[0]
+            if positions.shape[0]
+            else whole[first + i]
+        )
+    threshold = tile.dtype.type(1.0 / statistic[THRESHOLD])
+    if kind == PRODUCTS:
+        distances.finish_squared_distances(tile, a, b, multiplier, threshold, lost)
+    else:
+        distances.finish_differences(tile, a, b, multiplier, threshold, lost)
+    count = 0
+    for i in range(n):
+        count += lost[i]
+    if count:
+        none = np.empty(0, np.int64)
+        weights = carray(pointer(statistic[WEIGHTS]), (statistic[GIVEN_WIDTH],), np.float64)
+        given, others = (
+            _given(statistic, GIVEN_LEFT, positions, first, n),
+            _given(statistic, GIVEN_RIGHT, none, start, m),
+        )
+        distances.repair_distances(tile, given, others, weights, statistic[MEASURE], factor, lost)
+
+
+@jit_in_order
+def _evaluate(job, steps, factors, statistics, rows, columns, room, lost):
+    """The tile of some rows and columns, (n, m), in the room."""
+    n, m = rows[2], columns[1]
+    size, place = n * m, TALL * WIDE
+    slots = job[STORED]
+    spare = room[(slots + job[DEPTH]) * place :]
+    top = slots - 1
+    for p in range(steps.shape[0]):
+        code, which, factor = steps[p, 0], steps[p, 1], factors[p, 0]
+        if code <= CONSTANT:
+            # Statistics that several steps need have places of their own, below the stack.
+            stored = code == STATISTIC and which < slots
+            top += not stored
+            at = which if stored else top
+            x = room[at * place : at * place + size]
+            if code == STATISTIC:
+                _statistic(statistics[which], factor, rows, columns, x.reshape(n, m), spare, lost)
+            elif code == RECALL:
+                _copy(room[which * place : which * place + size], x, room.dtype.type(factor))
+            else:
+                _write(x, room.dtype.type(factor))
+            continue
+        x = room[top * place : top * place + size]
+        # Above the stack, or below the uppermost tile.
+        y = room[(top + 1) * place : (top + 1) * place + size]
+        if code == SCALE:
+            _scale(x, room.dtype.type(factor))
+        elif code == SHIFT:
+            _shift(x, room.dtype.type(factor))
+        elif code == EXPONENTIAL:
+            _exponential(x)
+        elif code == ROOT:
+            _roots(x, y, room.dtype.type(factor))
+        elif code == DECAY:
+            _roots(x, y, room.dtype.type(factor))
+            _exponential(y)
+            _polynomials(
+                x, y, room.dtype.type(factors[p, 1]), room.dtype.type(factors[p, 2]), room.dtype.type(factors[p, 3])
+            )
+        elif code == RAISE:
+            _raise(x, y, np.int64(factor))
+        elif code == POWER:
+            for k in range(size):
+                x[k] = x[k] ** room.dtype.type(factor)
+        elif code == LOG1P:
+            for k in range(size):
+                x[k] = math.log1p(x[k])
+        elif code == TANH:
+            for k in range(size):
+                x[k] = math.tanh(x[k])
+        else:
+            top -= 1
+            z = room[top * place : top * place + size]
+            if code == ADD:
+                _add(z, x)
+            else:
+                _multiply(z, x)
+    return room[top * place : top * place + size].reshape(n, m)
+
+
+@jit_in_order
+def run(job, steps, factors, statistics, positions, V, out, shared, stop, room):
+    """One worker's share of a block.
+
+    Parameters
+    ----------
+    job : ndarray of int64
+        By the names above.
+    steps : ndarray of int64, of shape (p, 2)
+        Codes, and the number of a statistic.
+    factors : ndarray of float64, of shape (p, 4)
+    statistics : ndarray of int64, of shape (s, TABLE)
+        Those that are stored come first.
+    positions : ndarray of int64
+        Of the rows; empty for all after the first.
+    V : ndarray of shape (m, k)
+    out : ndarray of float64, of shape (chunks, n, k)
+        Sums; of a symmetric matrix (1, n, k).
+    shared : ndarray of int64
+        Among all workers, with zeros at first.
+    stop : ndarray of uint8
+        Ends the work once it is not 0.
+    room : ndarray
+        Of this worker, in the precision of the tiles.
+    """
+    prefer_wide_vectors()
+    n, m, side, chunk, mode = job[ROWS], job[COLUMNS], job[SIDE], job[CHUNK], job[MODE]
+    strips, chunks = (n + side - 1) // side, (m + chunk - 1) // chunk
+    tasks = strips * (strips if mode == SYMMETRIC else chunks)
+    k = V.shape[1]
+    lost = np.empty(TALL, np.int64)
+    values = np.empty(TALL * k, room.dtype)
+    first_row, first_column = job[FIRST_ROW], job[FIRST_COLUMN]
+    mirrored = carray(pointer(job[TARGET]), (m if job[MIRROR] else 0, job[STRIDE]), room.dtype)
+    while stop[0] == 0:
+        task = add_shared(shared, NEXT, 1)
+        if task >= tasks:
+            break
+        major, strip = task // strips, task % strips
+        begin, end = strip * side, min(strip * side + side, n)
+        start, final, other = major * chunk, min(major * chunk + chunk, m), strip
+        if mode == SYMMETRIC:
+            # In each round a strip meets one other, or itself, so that no two tasks write to the same rows.
+            other = (major - strip) % strips
+            if other < strip:
+                continue
+            while (read_shared(shared, ROUNDS + strip) < major or read_shared(shared, ROUNDS + other) < major) and stop[
+                0
+            ] == 0:
+                pass
+            start, final = other * side, min(other * side + side, n)
+        elif job[MIRROR] and final <= begin:
+            add_shared(shared, DONE, 1)
+            continue
+        for j in range(start, final, WIDE):
+            last = min(j + WIDE, final)
+            if stop[0] != 0:
+                break
+            if job[MIRROR] and last <= begin:
+                continue
+            for i in range(begin, end, TALL):
+                stop_row = min(i + TALL, end)
+                height = stop_row - i
+                where = (positions, i if positions.shape[0] else first_row + i, height)
+                tile = _evaluate(job, steps, factors, statistics, where, (first_column + j, last - j), room, lost)
+                if mode == FILL:
+                    # Of rows with themselves what is above the diagonal, and its mirror image.
+                    crosses = job[MIRROR] != 0 and j < begin + side
+                    place, stride = job[TARGET] + room.itemsize * (i * job[STRIDE] + j), job[STRIDE]
+                    for row in range(height):
+                        line = carray(pointer(place + room.itemsize * row * stride), (last - j,), room.dtype)
+                        values_of_row = tile[row]
+                        if crosses:
+                            for column in range(max(i + row - j, 0), last - j):
+                                line[column] = values_of_row[column]
+                                mirrored[j + column, i + row] = values_of_row[column]
+                        else:
+                            for column in range(values_of_row.shape[0]):
+                                line[column] = values_of_row[column]
+                    if job[CHECK]:
+                        total = room.dtype.type(0)
+                        for row in range(height):
+                            for column in range(last - j):
+                                total += tile[row, column] - tile[row, column]
+                        if total != 0:
+                            add_shared(shared, NOT_FINITE, 1)
+                    if job[MIRROR] and j >= begin + side:
+                        transpose(tile, mirrored[j:last, i:stop_row])
+                    continue
+                F = values[: height * k].reshape(height, k)
+                np.dot(tile, V[j:last], F)
+                sums = out[0 if mode == SYMMETRIC else major]
+                for row in range(height):
+                    for c in range(k):
+                        sums[i + row, c] += F[row, c]
+                if mode == SYMMETRIC and other != strip:
+                    G = values[: (last - j) * k].reshape(last - j, k)
+                    np.dot(tile.T, V[i:stop_row], G)
+                    for column in range(last - j):
+                        for c in range(k):
+                            sums[j + column, c] += G[column, c]
+        if mode == SYMMETRIC:
+            add_shared(shared, ROUNDS + strip, 1)
+            if other != strip:
+                add_shared(shared, ROUNDS + other, 1)
+        add_shared(shared, DONE, 1)
