@@ -24,12 +24,15 @@ from pathlib import Path
 from typing import Any
 
 import llvmlite
+import llvmlite.binding
 import numba
 from numba.core import config
 from numba.core.caching import _CacheLocator
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
+
+from mercer.loops.levels import own_level
 
 
 class LoopCache:
@@ -96,6 +99,13 @@ class LoopCache:
         key = repr((sys.implementation.cache_tag, signature, codegen.magic_tuple(), bytecode)).encode()
         name = f"{self._source.stem}.{self._function.__qualname__}-{hashlib.sha256(key).hexdigest()[:16]}.nbc"
         return name.replace("<", "").replace(">", ""), key + _stamp(self._source.parent)
+
+
+def package_folder() -> tuple[Path | None, str]:
+    """Return the folder that Mercer's loops are written to, and a name for what they are compiled from and for."""
+    processor = (own_level() or llvmlite.binding.get_host_cpu_name(), config.CPU_NAME, config.CPU_FEATURES)
+    version = hashlib.sha256(_stamp(Path(__file__).parent) + repr((sys.version_info[:2], processor)).encode())
+    return _folders(Path(__file__), config.CACHE_DIR)[0], version.hexdigest()[:16]
 
 
 def _read(path: Path, seal: bytes) -> bytes | None:
