@@ -51,8 +51,8 @@ def run(name: str) -> None:
 
 
 def _rows(n: int) -> Iterator[np.ndarray[Any, Any]]:
-    """Rows in both precisions, with few columns and with many, whose distances come from products."""
-    for n_columns in (4, 30):
+    """Rows in both precisions, with numbers of columns whose distances are computed in three ways."""
+    for n_columns in (4, 10, 40):
         X = np.random.default_rng(0).normal(size=(n, n_columns))
         yield from (X, X.astype(np.float32))
 
@@ -84,11 +84,13 @@ def _regress(model: Any, *sizes: int) -> None:
 
 
 def _search() -> None:
-    for X in _rows(120):
+    for X in (*_rows(120), *_rows(600)):
         y = _classes(X, 2)
         _use(mercer.SVC(probability=True).fit(X, y), X)
         mercer.GridSearchCV(mercer.SVC(), {"C": [1.0, 10.0], "gamma": [0.1, 1.0]}).fit(X, y).predict(X)
-        mercer.GridSearchCV(mercer.KernelRidge(kernel="rbf"), {"alpha": [0.1, 1.0]}).fit(X, _numbers(X)).predict(X)
+        mercer.GridSearchCV(mercer.KernelRidge(kernel="rbf"), {"alpha": [0.1, 1.0], "gamma": [0.1, 1.0]}).fit(
+            X, _numbers(X)
+        ).predict(X)
 
 
 def _processes() -> None:
@@ -151,29 +153,28 @@ def _tables() -> None:
 
 
 def _kernels() -> None:
+    priors: list[Any] = [kernels.Matern(), kernels.Matern(nu=2.5), kernels.RationalQuadratic()]
+    histograms: list[Any] = [kernels.ChiSquared(), kernels.HistogramIntersection()]
+    codes: list[Any] = [kernels.Tanimoto(), kernels.Hamming()]
     for X in _rows(60):
         for name in ("linear", "poly", "sigmoid", "laplacian"):
             _use(mercer.KernelRidge(kernel=name).fit(X, _numbers(X)), X)
-        for kernel in (
-            kernels.Matern(),
-            kernels.Matern(nu=2.5),
-            kernels.RationalQuadratic(),
-            kernels.RBF(np.ones(X.shape[1])),
-        ):
+        for kernel in (*priors, kernels.RBF((1.0,) * X.shape[1])):
             mercer.GaussianProcessRegressor(kernel).fit(X, _numbers(X)).predict(X, return_std=True)
-        for kernel in (kernels.ChiSquared(), kernels.HistogramIntersection()):
+        for kernel in histograms:
             kernel(np.abs(X), np.abs(X[:9]))
-        for kernel in (kernels.Tanimoto(), kernels.Hamming()):
+        for kernel in codes:
             kernel((X > 0).astype(X.dtype), (X[:9] > 0).astype(X.dtype))
 
 
 def _objects() -> None:
     words = ["GATTACA", "TACCA", "GATTTA", "CATTAG"]
-    for kernel in (kernels.Spectrum(3), kernels.Subsequence(), kernels.EditDistance()):
-        kernel(words)
     series = [np.random.default_rng(n).normal(size=(n, 1)) for n in (9, 12, 7)]
-    for kernel in (kernels.GlobalAlignment(sigma=1.0), kernels.DynamicTimeWarping()):
-        kernel(series)
     graphs = [mercer.Graph([(0, 1), (1, 2)], n=3), mercer.Graph([(0, 1), (1, 2), (2, 0)], n=3)]
-    for kernel in (kernels.WeisfeilerLehman(), kernels.ShortestPath()):
-        kernel(graphs)
+    rows_of: list[tuple[Any, Any]] = [
+        *((kernel, words) for kernel in (kernels.Spectrum(3), kernels.Subsequence(), kernels.EditDistance())),
+        *((kernel, series) for kernel in (kernels.GlobalAlignment(sigma=1.0), kernels.DynamicTimeWarping())),
+        *((kernel, graphs) for kernel in (kernels.WeisfeilerLehman(), kernels.ShortestPath())),
+    ]
+    for kernel, rows in rows_of:
+        kernel(rows)
