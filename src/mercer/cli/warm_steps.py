@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
 
 import mercer
 from mercer import kernels
@@ -25,6 +26,7 @@ def steps() -> dict[str, Step]:
         "one class and nu": _nu,
         "support vectors, few rows": lambda: _classify(mercer.SVC(), 60, 3),
         "support vectors": lambda: _classify(mercer.SVC(), 700, 2),
+        "support vectors, few active rows": _unscaled,
         "support vector regression": lambda: _regress(mercer.SVR(), 60, 700),
         "processes": _processes,
         "logistic regression": lambda: _classify(mercer.KernelLogisticRegression(), 60, 3),
@@ -81,6 +83,13 @@ def _regress(model: Any, *sizes: int) -> None:
     for n in sizes:
         for X in _rows(n):
             _use(clone(model).fit(X, _numbers(X)), X)
+
+
+def _unscaled() -> None:
+    # Columns of different sizes make a problem that needs many steps among few rows.
+    X, y = load_breast_cancer(return_X_y=True)
+    for rows in (X, X.astype(np.float32)):
+        mercer.SVC(kernel="linear").fit(rows, y)
 
 
 def _search() -> None:
