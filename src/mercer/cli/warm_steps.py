@@ -56,16 +56,19 @@ def _rows(n: int) -> Iterator[np.ndarray[Any, Any]]:
     """Rows in both precisions, with numbers of columns whose distances are computed in three ways."""
     for n_columns in (4, 10, 40):
         X = np.random.default_rng(0).normal(size=(n, n_columns))
+        # Copies of rows share their weight.
+        X[-5:] = X[:5]
         yield from (X, X.astype(np.float32))
 
 
 def _classes(X: np.ndarray[Any, Any], n_classes: int) -> np.ndarray[Any, Any]:
-    noise = np.random.default_rng(1).normal(scale=0.5, size=len(X))
-    return np.digitize(np.sin(2 * X[:, 0]) + X[:, 1] + noise, np.linspace(-0.5, 0.5, n_classes - 1))
+    return np.digitize(_numbers(X, noise=0.5), np.linspace(-0.5, 0.5, n_classes - 1))
 
 
-def _numbers(X: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return np.asarray(np.sin(2 * X[:, 0]) + X[:, 1] + np.random.default_rng(1).normal(scale=0.1, size=len(X)))
+def _numbers(X: np.ndarray[Any, Any], noise: float = 0.1) -> np.ndarray[Any, Any]:
+    errors = np.random.default_rng(1).normal(scale=noise, size=len(X))
+    errors[-5:] = errors[:5]
+    return np.asarray(np.sin(2 * X[:, 0]) + X[:, 1] + errors)
 
 
 def _use(model: Any, X: np.ndarray[Any, Any]) -> None:
