@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 from harness import Row
 
@@ -25,6 +26,23 @@ def fit():
     return time.perf_counter() - begun
 first = fit()
 print(first, min(fit() for _ in range(3)))
+"""
+
+IRIS = """
+import time
+from sklearn.datasets import load_iris
+from mercer import SVC
+X, y = load_iris(return_X_y=True)
+start_time = time.perf_counter()
+SVC().fit(X, y)
+print(time.perf_counter() - start_time)
+"""
+
+LEARNER = """
+import resource
+{}
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 """
 
 IMPORT = "import time; begun = time.perf_counter(); import mercer; print(time.perf_counter() - begun)"
@@ -47,6 +65,35 @@ def _cpu_seconds(command: list[str] | str) -> float:
         raise RuntimeError(f"{what} ended with {process.returncode}: {process.stderr[-500:]}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def _beside_sklearn() -> list[Row]:
+    """What the import of a learner costs, beside scikit-learn's."""
+    (seconds, memory), (peer_seconds, peer_memory) = (
+        [statistics.median(column) for column in zip(*(_outcome(LEARNER.format(line))[0] for _ in range(5)))]
+        for line in ("from mercer import SVC", "from sklearn.svm import SVC")
+    )
+    ratio, more = seconds / peer_seconds, memory - peer_memory
+    return [
+        Row("from mercer import SVC, CPU", "sklearn.svm", seconds, peer_seconds, "< 1.3 x", ratio < 1.3),
+        Row("from mercer import SVC, MB", "sklearn.svm", memory, peer_memory, "< 60 MB more", more < 60),
+    ]
+
+
+def _first_fits() -> list[Row]:
+    """The first SVC on iris: with an empty cache, in the next process, and after a warm-up of another cache."""
+    with tempfile.TemporaryDirectory() as empty, tempfile.TemporaryDirectory() as warmed:
+        cold, warm = (_outcome(IRIS, empty)[0][0] for _ in range(2))
+        start_time = time.perf_counter()
+        environment = {**os.environ, "NUMBA_CACHE_DIR": warmed}
+        subprocess.run([sys.executable, "-m", "mercer", "warm-up"], env=environment, capture_output=True, check=True)
+        seconds = time.perf_counter() - start_time
+        after = _outcome(IRIS, warmed)[0][0]
+    return [
+        Row("first SVC on iris, cold cache", "limit", cold, 8.0, "< 8 s", cold < 8),
+        Row("first SVC on iris, warm cache", "limit", warm, 2.0, "< 2 s", warm < 2),
+        Row("first SVC on iris, after a warm-up", "limit", after, 2.0, "< 2 s", after < 2, f"warm-up {seconds:.0f} s"),
+    ]
 
 
 def run() -> list[Row]:
@@ -81,4 +128,4 @@ def run() -> list[Row]:
     warm = statistics.median(first for first, _ in firsts)
     later = statistics.median(second for _, second in firsts)
     rows.append(Row("first fits, warm cache", "later fits", warm, later, "< 1 s more", warm - later < 1))
-    return rows
+    return rows + _beside_sklearn() + _first_fits()

@@ -7,12 +7,9 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-import numba
 import pytest
-from numba.core.caching import CacheImpl
 
 import mercer.loops
-from mercer.loops._jit import jit
 from mercer.loops.compilation import _Compilations
 
 
@@ -36,25 +33,6 @@ def test_nested_and_foreign_compilations_count_once_and_never() -> None:
     time.sleep(0.01)
     compilations.on_end(_event("others.loops"))
     assert compilations.seconds == total
-
-
-def _triple(x):
-    return 3 * x
-
-
-def test_a_loop_without_a_folder_to_store_it_is_compiled_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CacheImpl, "_locator_classes", [])
-    loop = jit(_triple)
-    assert loop.stats.cache_path is None
-    assert loop(7) == 21
-
-
-def test_a_loop_whose_file_cannot_be_read_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog) -> None:
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    loop = jit(_triple)
-    Path(loop._cache._cache_file._index_path).mkdir()
-    assert loop(7) == 21
-    assert f"compiled loops cannot be kept in {tmp_path}" in caplog.text
 
 
 LOOPS = sorted(Path(mercer.loops.__file__).parent.glob("*.py"))

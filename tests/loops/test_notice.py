@@ -49,7 +49,7 @@ def test_the_first_run_says_that_it_compiles_and_the_second_does_not(tmp_path: P
 
 @pytest.fixture
 def unwritable(tmp_path: Path) -> dict[str, str]:
-    """An environment in which neither the package's folder nor the home can be written, not even by root."""
+    """An environment where neither the package's folder nor the home can be written, nor a temporary folder is safe."""
     package, installed = tmp_path / "site" / "mercer", Path(mercer.__file__).parent
     (package / "loops").mkdir(parents=True)
     for path in [*installed.iterdir(), *(installed / "loops").glob("*.py")]:
@@ -58,9 +58,12 @@ def unwritable(tmp_path: Path) -> dict[str, str]:
     # A file where a folder is needed.
     for blocked in (package / "loops" / "__pycache__", tmp_path / "home"):
         blocked.touch()
-    home = str(tmp_path / "home")
-    places = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "IPYTHONDIR", "USERPROFILE", "LOCALAPPDATA"), home)
-    return {**places, "NUMBA_CACHE_DIR": home, "PYTHONPATH": str(package.parent)}
+    home, shared = str(tmp_path / "home"), tmp_path / "shared"
+    # A temporary folder in which anyone can rename anything.
+    shared.mkdir()
+    shared.chmod(0o777)
+    places = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "USERPROFILE", "LOCALAPPDATA"), home)
+    return {**places, "NUMBA_CACHE_DIR": home, "TMPDIR": str(shared), "PYTHONPATH": str(package.parent)}
 
 
 @pytest.mark.slow

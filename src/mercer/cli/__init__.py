@@ -1,4 +1,4 @@
-"""The command line: ``mercer fit``, ``predict``, ``evaluate``, ``inspect``, ``report``, ``samples``."""
+"""The command line: ``mercer fit``, ``predict``, ``evaluate``, ``inspect``, ``report``, ``warm-up``, ``samples``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from mercer._errors import MissingDependencyError
+from mercer._errors import MercerError
 from mercer._optional import optional
 
 
@@ -19,11 +19,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The arguments after ``mercer``; by default those of the process.
     """
     try:
+        if list(sys.argv[1:] if arguments is None else arguments) == ["warm-up"]:
+            # Containers need not have the packages of the command line.
+            importlib.import_module("mercer.cli.warm_up").warm_up()
+            return 0
         for package in ("typer", "rich"):
             optional(package, "the command line")
         # Imported here and by name: the module needs typer, whose absence has just been handled.
         return int(importlib.import_module("mercer.cli.app").run(arguments))
-    except MissingDependencyError as error:
+    except MercerError as error:
         sys.stderr.write(f"mercer: {error}\n")
         return 2
     except KeyboardInterrupt:

@@ -396,3 +396,17 @@ def samples(json: Json = False) -> None:
     """List the sample data sets; use them as sample:NAME."""
     require_output()
     _work("sample_list").samples(json)
+
+
+@app.command(name="warm-up", epilog=_examples("mercer warm-up", "RUN mercer warm-up    (in a Dockerfile)"))
+def warm_up(
+    processes: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, show_default=False, help="By default as many as there are processors."),
+    ] = None,
+) -> None:
+    """Compile ahead what most first fits and predictions need, so that none of them waits for it.
+
+    The loops are stored by the level of the processor, such as x86-64-v3: a container is warm on all machines of it.
+    """
+    _work("warm_up").warm_up(processes)

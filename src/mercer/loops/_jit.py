@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import numba
@@ -26,7 +25,9 @@ from numba import types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
+from mercer.loops.cache import LoopCache
 from mercer.loops.compilation import listen, note_unusable_cache
+from mercer.loops.levels import for_level
 from mercer.loops.outcome import call_apart
 
 # No loop is a callback of C code, and each wrapper would be one more copy of the inlined code.
@@ -48,10 +49,12 @@ def jit_in_order(function: Callable[..., Any]) -> Any:
 
 
 def _cached(loop: Any) -> Any:
-    # Without a folder that can be written, the loop is compiled in each process; the notice of compilations says so.
-    with suppress(RuntimeError):
-        loop.enable_caching()
-    compile_here = loop.compile
+    loop._cache = LoopCache(loop.py_func)
+    compile_for_model = loop.compile
+
+    def compile_here(signature: Any) -> Any:
+        with for_level(loop.targetctx):
+            return compile_for_model(signature)
 
     def compile_anyhow(signature: Any) -> Any:
         try:

@@ -60,7 +60,7 @@ def _notice(folder: str | None) -> str:
     """Return what to say when a loop is compiled; nothing if the folder has loops of an earlier run, which said it."""
     if folder is None:
         return f"no folder for compiled loops can be written, {_REMEDY}"
-    if any(Path(folder).glob("*.nbi")):
+    if any(Path(folder).glob("*.nbc")):
         return ""
     return f"""compiling loops for this machine. Each kernel and learner takes {_WAIT} more when it is first used; \
 later runs read the loops from {folder}"""
