@@ -6,7 +6,7 @@ from sklearn.svm import SVC as LibSVC
 
 from mercer import SVC
 from mercer.loops.box import BoxWeights
-from mercer.loops.newton import NewtonRoom, newton_step, newton_step_in_groups
+from mercer.loops.newton import NewtonRoom, newton_step
 
 
 def problem(q=9):
@@ -18,10 +18,11 @@ def problem(q=9):
     return K, beta, linear - K @ beta
 
 
-def step(K, beta, F, balanced, width=1.0, m=20):
-    rooms = np.empty((m, m)), np.empty(m, np.int64), np.empty(m), np.empty(m)
+def step(K, beta, F, balanced, width=1.0, m=20, a=None):
+    rooms = np.empty((m + 2, m + 3)), np.empty(m, np.int64), np.empty(m + 2)
     bound = np.full(len(beta), width)
-    return newton_step(K, F, BoxWeights(beta, -bound, bound, np.zeros_like(bound)), balanced, NewtonRoom(*rooms))
+    weights = BoxWeights(beta, -bound, bound, np.zeros_like(bound))
+    return newton_step(K, F, weights, balanced, len(beta) if a is None else a, NewtonRoom(*rooms))
 
 
 @pytest.mark.parametrize("balanced", [True, False])
@@ -32,8 +33,8 @@ def test_free_weights_that_stay_inside_have_equal_gradients(balanced):
     lower[0], upper[1] = -1.0, 1.0
     before, linear = beta.copy(), F + K @ beta
     free = np.arange(2, 9)
-    rooms = np.empty((20, 20)), np.empty(20, np.int64), np.empty(20), np.empty(20)
-    assert newton_step(K, F, BoxWeights(beta, lower, upper, np.zeros(9)), balanced, NewtonRoom(*rooms))
+    rooms = np.empty((22, 23)), np.empty(20, np.int64), np.empty(22)
+    assert newton_step(K, F, BoxWeights(beta, lower, upper, np.zeros(9)), balanced, 9, NewtonRoom(*rooms))
     scale = np.abs(K).sum() * np.abs(beta).max() * np.linalg.cond(K) * np.finfo(float).eps
     np.testing.assert_array_equal(beta[:2], before[:2])
     np.testing.assert_allclose(F, linear - K @ beta, atol=scale)
@@ -78,11 +79,7 @@ def test_many_small_classes_are_exact_in_few_steps():
 def test_a_step_in_two_groups_keeps_both_sums(a):
     K, beta, F = problem()
     q, before = len(beta), beta.copy()
-    L, index, d, ones = np.empty((20, 20)), np.empty(20, np.int64), np.empty(20), np.empty((2, 20))
-    wide = np.full(q, 1e3)
-    assert newton_step_in_groups(
-        K, F, BoxWeights(beta, -wide, wide, np.zeros_like(wide)), a, NewtonRoom(L, index, d, ones)
-    )
+    assert step(K, beta, F, True, 1e3, a=a)
     # With every weight free the gradient is one number in each group, and the sums are as before.
     for part in (slice(0, a), slice(a, q)):
         if len(F[part]):

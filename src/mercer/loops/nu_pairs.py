@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer._types import Matrix
-from mercer.loops._jit import jit_in_order
-from mercer.loops.box import BoxWeights, set_masks
+from mercer.loops._inlined import jit_in_order
+from mercer.loops.box import set_masks
 from mercer.loops.group_steps import TwoGroups, smo_steps_of_groups
-from mercer.loops.newton import MOST_FREE, NewtonRoom, newton_step_in_groups
-from mercer.loops.pair_rows import begin_pair, keep_values, place_of
+from mercer.loops.newton import newton_step
+from mercer.loops.pair_rows import begin_pair, begin_weights, keep_values, place_of
 from mercer.loops.pairs import (
     ABOVE,
     BOUNDS,
@@ -24,14 +24,13 @@ from mercer.loops.pairs import (
     NEARER,
     ROUND,
     ROUNDS,
-    PairRoom,
     assess,
     gradient_of,
     norm_of,
+    parts_of,
     violation_of,
 )
-from mercer.loops.picked import has_row
-from mercer.loops.smo import StepLimits, StepRoom
+from mercer.loops.smo import StepLimits
 
 # The first round ends at this part of the largest entry of K.
 _FIRST = 1e-2
@@ -107,22 +106,13 @@ def _worst(F, weights, a):
 
 
 @jit_in_order
-def _solve(rows, linear, weights, a, total, room, rule):
+def _solve(rows, parts, a, total, of_newton, rule):
     """Steps and Newton steps from ``weights.beta``; the steps, and whether it came to what float64 can resolve."""
-    whole, present, matrix, at = rows
-    beta, tube = weights.beta, weights.tube
-    work, free, index = room
-    q, m = beta.shape[0], index.shape[0]
-    F, keys, diagonal = work[0, :q], work[1, :q], work[2, :q]
-    of_steps = StepRoom(work[7, :q], work[8, :q], keys, keys.view(np.int64))
-    of_newton = NewtonRoom(free, index, work[4, :m], work[5:7, :m])
-    groups, largest = TwoGroups(np.array([0, a]), np.array([a, q])), 0.0
-    for r in range(q):
-        diagonal[r] = whole[r, r] if present[r] else matrix[at[r], at[r]]
-        if beta[r] != 0.0 and not present[r]:
-            has_row(rows, r)
-        tube[r] = 0.0
-        largest = max(largest, abs(diagonal[r]))
+    F, linear, weights, diagonal, of_steps = parts
+    whole, beta = rows.K, weights.beta
+    q = beta.shape[0]
+    groups = TwoGroups(np.array([0, a]), np.array([a, q]))
+    largest = begin_weights(rows, beta, diagonal)
     gradient_of(whole, beta, linear, F)
     total_steps = 0
     aim = _FIRST * 2.0 * total * largest
@@ -139,7 +129,7 @@ def _solve(rows, linear, weights, a, total, room, rule):
             for _ in range(BOUNDS):
                 if gap <= resolved or total_steps >= rule.limit:
                     break
-                if not newton_step_in_groups(whole, F, weights, a, of_newton):
+                if not newton_step(whole, F, weights, True, a, of_newton):
                     break
                 total_steps += 1
                 gap = _worst(F, weights, a)
@@ -154,11 +144,11 @@ def _solve(rows, linear, weights, a, total, room, rule):
 @jit_in_order
 def _begin(weights, bound, place, share):
     """Weights that add up to a share of all bounds of the pair, and their box; returns the sum of either class."""
-    beta, lower, upper, _ = weights
+    beta, lower, upper, tube = weights
     a, b = place.a, beta.shape[0] - place.a
     first, second = 0.0, 0.0
     for r in range(a + b):
-        lower[r] = 0.0
+        lower[r], tube[r] = 0.0, 0.0
         upper[r] = bound[place.first_row + r] if r < a else bound[place.second_row + r - a]
         first += upper[r] if r < a else 0.0
         second += 0.0 if r < a else upper[r]
@@ -187,7 +177,7 @@ def _assess_both(F, linear, weights, a, total, figures):
 
 
 @jit_in_order
-def solve_nu_with_later(strip, classes, bound, values, answers, nu, rule):
+def solve_nu_with_later(strip, classes, bound, values, answers, nu, rule, room):
     """The nu-SVM of the class of a strip with each later one, as far as a pair has at most ``rule.most`` rows.
 
     The same as :func:`mercer.loops.pairs.solve_with_later`; ``values.beta`` and its gradient, the offsets and the
@@ -195,28 +185,25 @@ def solve_nu_with_later(strip, classes, bound, values, answers, nu, rule):
     left unsolved.
     """
     offsets, figures, solved = answers
-    i, most = strip.first, rule.most
-    whole, arrays = np.empty((most + 1) * (most + 1)), np.empty((13, most + 1))
-    free, index = np.empty((MOST_FREE, MOST_FREE)), np.empty(min(MOST_FREE, most + 1), np.int64)
-    room, present = PairRoom(arrays[:9], free, index), np.ones(most + 1, dtype=np.bool_)
-    for t in range(classes.size.shape[0] - i - 1):
-        j = i + 1 + t
-        a = classes.size[i]
-        q = a + classes.size[j]
-        if q > most:
+    for t in range(offsets.shape[0]):
+        j = strip.first + 1 + t
+        place = place_of(classes, strip.first, j)
+        a, q = place.a, place.q
+        if q > rule.most:
             continue
-        K = whole[: q * q].reshape(q, q)
-        rows, place = begin_pair(strip, classes, j, False, K, present[:q]), place_of(classes, i, j)
-        linear, F = arrays[9, :q], arrays[0, :q]
+        rows, parts = begin_pair(strip, classes, j, False, room), parts_of(room, q)
+        F, linear, weights, diagonal, _ = parts
         linear[:] = 0.0
-        weights = BoxWeights(arrays[10, :q], arrays[11, :q], arrays[12, :q], arrays[3, :q])
         total = _begin(weights, bound, place, nu.share)
-        steps, good = _solve(rows, linear, weights, a, total, room, rule)
-        gradient_of(K, weights.beta, linear, F)
+        steps, good = _solve(rows, parts, a, total, room.of_newton, rule)
+        gradient_of(rows.K, weights.beta, linear, F)
         rho, first, second = _margin(F, weights, a)
-        largest = np.max(np.abs(arrays[2, :q]))
-        # A NaN anywhere in the gradient is in its sum as well.
-        solved[t] = good and np.isfinite(np.sum(F)) and rho > total * _ROUNDING * nu.eps * largest
+        largest, astray = 0.0, 0.0
+        for r in range(q):
+            largest = max(largest, abs(diagonal[r]))
+            # NaN for what is not finite.
+            astray += 0.0 * F[r]
+        solved[t] = good and astray == 0.0 and rho > total * _ROUNDING * nu.eps * largest
         if not solved[t]:
             continue
         _assess_both(F, linear, weights, a, total, figures[t])

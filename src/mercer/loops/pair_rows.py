@@ -9,10 +9,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mercer._types import Array, Integers, Vector
-from mercer.loops._jit import jit_in_order
-from mercer.loops.picked import PickedRows
+from mercer._types import Array, Integers, Matrix, Vector
+from mercer.loops._inlined import jit_in_order
+from mercer.loops.newton import MOST_FREE, NewtonRoom
+from mercer.loops.picked import PickedRows, has_row
+
+# Vectors of the rows of a pair: gradient, linear part, the four of ``BoxWeights``, diagonal, three of ``StepRoom``.
+PARTS = 10
 
 
 class Strip(NamedTuple):
@@ -52,72 +57,98 @@ class PairPlace(NamedTuple):
     second_row: int
     a: int
     """Rows of the first class."""
+    q: int
+    """Rows of both."""
     first_layer: int
     second_layer: int
 
 
-@jit_in_order
-def _copy_block(source, size, width, target, row, column):
-    """``target[row:, column:]`` from a flat matrix of ``width`` columns."""
-    for r in range(size):
-        for c in range(width):
-            target[row + r, column + c] = source[r * width + c]
+class PairRoom(NamedTuple):
+    """Work arrays for the problem of one pair of at most q rows, one more for the offset where that is 0."""
 
+    whole: Vector
+    """((q + 1)**2,)"""
+    work: Matrix
+    """(PARTS, q + 1)"""
+    bits: Integers
+    """Its integer view."""
+    present: NDArray[np.bool_]
+    """(q + 1,)"""
+    at: Integers
+    """(q,)"""
+    of_newton: NewtonRoom
 
-@jit_in_order
-def _assemble(K, own_first, own_second, a, b, pad, whole):
-    """The matrix of a pair, with a row and a column of zeros if it is padded."""
-    q = a + b
-    _copy_block(own_first, a, a, whole, 0, 0)
-    _copy_block(own_second, b, b, whole, a, a)
-    for r in range(a):
-        for c in range(b):
-            whole[r, a + c] = K[r, c]
-            whole[a + c, r] = K[r, c]
-    if pad:
-        for r in range(q + 1):
-            whole[r, q] = 0.0
-            whole[q, r] = 0.0
+    @classmethod
+    def of(cls, q: int) -> PairRoom:
+        """Make work arrays."""
+        work, m = np.empty((PARTS, q + 1)), min(MOST_FREE, q + 1)
+        newton = NewtonRoom(np.empty((m + 2, m + 3)), np.empty(m, np.int64), np.empty(m + 2))
+        present, at = np.empty(q + 1, np.bool_), np.empty(q, np.int64)
+        return cls(np.empty((q + 1) ** 2), work, work.view(np.int64), present, at, newton)
 
 
 @jit_in_order
 def place_of(classes, i, j):
     """The place of the pair of classes i and j."""
-    return PairPlace(classes.row[i], classes.row[j], classes.size[i], classes.number[j] - 1, classes.number[i])
+    a, b = classes.size[i], classes.size[j]
+    return PairPlace(classes.row[i], classes.row[j], a, a + b, classes.number[j] - 1, classes.number[i])
 
 
 @jit_in_order
 def keep_values(values, place, out):
-    first_row, second_row, a, first_layer, second_layer = place
-    for r in range(values.shape[0]):
-        if r < a:
-            out[first_layer, first_row + r] = values[r]
+    for r in range(place.q):
+        if r < place.a:
+            out[place.first_layer, place.first_row + r] = values[r]
         else:
-            out[second_layer, second_row + r - a] = values[r]
+            out[place.second_layer, place.second_row + r - place.a] = values[r]
 
 
 @jit_in_order
-def begin_pair(strip, classes, j, pad, whole, present):
-    """The matrix of class j and the class of a strip: assembled, or with rows to be picked from a whole matrix."""
+def begin_pair(strip, classes, j, pad, room):
+    """The matrix of the class of a strip and class j: assembled, or with rows to be picked from a whole matrix.
+
+    If it is padded, it has one more row and column, of zeros.
+    """
     i, K, at, own = strip
     a, b = classes.size[i], classes.size[j]
     first, second = classes.column[i], classes.column[j]
+    q = a + b
+    size = q + 1 if pad else q
+    whole, present = room.whole[: size * size].reshape(size, size), room.present[:size]
     is_whole = at.shape[0] == 0
-    for r in range(present.shape[0]):
+    for r in range(size):
         present[r] = is_whole
-    where = np.empty(0 if is_whole else a + b, np.int64)
     if not is_whole:
-        for r in range(a + b):
-            where[r] = at[first + r] if r < a else at[second + r - a]
-    else:
-        own_first, own_second = classes.own[i], classes.own[j]
-        _assemble(
-            K[:, second : second + b],
-            own[own_first : own_first + a * a],
-            own[own_second : own_second + b * b],
-            a,
-            b,
-            pad,
-            whole,
-        )
-    return PickedRows(whole, present, K, where)
+        for r in range(q):
+            room.at[r] = at[first + r] if r < a else at[second + r - a]
+        return PickedRows(whole, present, K, room.at[:q])
+    for r in range(a):
+        for c in range(a):
+            whole[r, c] = own[classes.own[i] + r * a + c]
+        for c in range(b):
+            whole[r, a + c] = K[r, second + c]
+            whole[a + c, r] = K[r, second + c]
+    for r in range(b):
+        for c in range(b):
+            whole[a + r, a + c] = own[classes.own[j] + r * b + c]
+    if pad:
+        for r in range(size):
+            whole[r, q] = 0.0
+            whole[q, r] = 0.0
+    return PickedRows(whole, present, K, room.at[:0])
+
+
+@jit_in_order
+def begin_weights(rows, beta, diagonal):
+    """The diagonal of the matrix, and its rows where there are weights; returns the largest entry of the diagonal."""
+    whole, present, matrix, at = rows
+    largest = 0.0
+    for r in range(beta.shape[0]):
+        if present[r]:
+            diagonal[r] = whole[r, r]
+        else:
+            diagonal[r] = matrix[at[r], at[r]] if r < at.shape[0] else 0.0
+            if beta[r] != 0.0 or r == at.shape[0]:
+                has_row(rows, r)
+        largest = max(largest, abs(diagonal[r]))
+    return largest

@@ -7,12 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._types import Integers, Matrix, Vector
-from mercer.loops._jit import jit_in_order
+from mercer._types import Matrix, Vector
+from mercer.loops._inlined import jit_in_order
 from mercer.loops.box import BoxWeights, set_masks
-from mercer.loops.newton import MOST_FREE, NewtonRoom, newton_step
-from mercer.loops.pair_rows import begin_pair, keep_values, place_of
-from mercer.loops.picked import has_row
+from mercer.loops.newton import newton_step
+from mercer.loops.pair_rows import begin_pair, begin_weights, keep_values, place_of
 from mercer.loops.smo import StepLimits, StepRoom, smo_steps
 
 # Sums are taken in the order that is written: otherwise the last bits would depend on whether a function was
@@ -63,16 +62,6 @@ class PairRule(NamedTuple):
     """The most rows of a pair."""
 
 
-class PairRoom(NamedTuple):
-    """Work arrays for the problem of one pair."""
-
-    work: Matrix
-    free: Matrix
-    """(m, m) for m free weights."""
-    index: Integers
-    """(m,)"""
-
-
 @jit_in_order
 def gradient_of(whole, beta, linear, F):
     """``F = linear - K beta`` from the rows of the finite, symmetric ``whole`` whose weight is not 0."""
@@ -87,30 +76,24 @@ def gradient_of(whole, beta, linear, F):
 
 
 @jit_in_order
-def _solve(rows, linear, weights, balanced, room, rule):
-    """SMO from ``weights.beta``, and Newton steps for the last digits.
+def parts_of(room, size):
+    """The gradient, linear part, weights and diagonal of a pair, and the room for its steps, in the work arrays."""
+    work, keys = room.work, room.bits[9, :size]
+    weights = BoxWeights(work[2, :size], work[3, :size], work[4, :size], work[5, :size])
+    steps = StepRoom(work[7, :size], work[8, :size], work[9, :size], keys)
+    return work[0, :size], work[1, :size], weights, work[6, :size], steps
 
-    ``room.work`` (8, at least q and m) is for m free weights; it begins with the gradient.
+
+@jit_in_order
+def _solve(rows, parts, balanced, of_newton, rule):
+    """SMO from ``weights.beta``, and Newton steps for the last digits.
 
     Returns the steps, and whether it came to what float64 can resolve.
     """
-    whole, present, matrix, at = rows
-    beta, lower, upper, tube = weights
-    work, free, index = room
-    q, m = beta.shape[0], index.shape[0]
-    F, keys, diagonal = work[0, :q], work[3, :q], work[4, :q]
-    of_steps = StepRoom(work[1, :q], work[2, :q], keys, keys.view(np.int64))
-    of_newton = NewtonRoom(free, index, work[6, :m], work[7, :m])
-    largest = 0.0
-    for r in range(q):
-        if present[r]:
-            diagonal[r] = whole[r, r]
-        else:
-            diagonal[r] = matrix[at[r], at[r]] if r < at.shape[0] else 0.0
-            if beta[r] != 0.0 or r == at.shape[0]:
-                has_row(rows, r)
-        tube[r] = 0.0
-        largest = max(largest, abs(diagonal[r]))
+    F, linear, weights, diagonal, of_steps = parts
+    beta, lower, upper, _ = weights
+    whole, q = rows.K, beta.shape[0]
+    largest = begin_weights(rows, beta, diagonal)
     gradient_of(whole, beta, linear, F)
     total, rounding, gap = 0, 0.0, np.inf
     # Steps to the tolerance first: mostly these find which weights are free.
@@ -126,7 +109,7 @@ def _solve(rows, linear, weights, balanced, room, rule):
         rounding = 0.5 * EPS * largest * norm_of(beta, upper)
         if gap <= goal:
             for _ in range(BOUNDS):
-                if total >= rule.limit or not newton_step(whole, F, weights, balanced, of_newton):
+                if total >= rule.limit or not newton_step(whole, F, weights, balanced, q, of_newton):
                     break
                 total += 1
                 gap = violation_of(F, beta, lower, upper)
@@ -163,7 +146,7 @@ def _offset(F, beta, lower, upper, intercept):
 
     For the offset, a weight within rounding of a bound is at it: as a free one it would decide between many offsets.
     """
-    low, high = np.array([-np.inf, -np.inf]), np.array([np.inf, np.inf])
+    lowest, highest, top, bottom = -np.inf, np.inf, -np.inf, np.inf
     total, free, largest = 0.0, 0, 0.0
     for r in range(F.shape[0]):
         largest = max(largest, abs(beta[r]))
@@ -171,22 +154,21 @@ def _offset(F, beta, lower, upper, intercept):
         above, below = upper[r] - beta[r], beta[r] - lower[r]
         rises, falls = above > 0, below > 0
         if rises:
-            low[0] = max(low[0], F[r])
+            lowest = max(lowest, F[r])
         if falls:
-            high[0] = min(high[0], F[r])
+            highest = min(highest, F[r])
         rises = rises and above > min(_AT_BOUND * largest, below)
         falls = falls and below > min(_AT_BOUND * largest, above)
         if rises:
-            low[1] = max(low[1], F[r])
+            top = max(top, F[r])
         if falls:
-            high[1] = min(high[1], F[r])
+            bottom = min(bottom, F[r])
         if rises and falls:
             total += F[r]
             free += 1
     if not intercept:
-        return 0.0, max(low[0], 0.0) - min(high[0], 0.0)
-    violation = max(low[0] - high[0], 0.0) if np.isfinite(low[0]) and np.isfinite(high[0]) else 0.0
-    top, bottom = low[1], high[1]
+        return 0.0, max(lowest, 0.0) - min(highest, 0.0)
+    violation = max(lowest - highest, 0.0) if np.isfinite(lowest) and np.isfinite(highest) else 0.0
     if not np.isfinite(top) or not np.isfinite(bottom):
         return (top if np.isfinite(top) else bottom), violation
     return (total / free if free else 0.5 * (top + bottom)), violation
@@ -214,49 +196,44 @@ def assess(F, linear, beta, lower, upper, intercept, figures):
 
 @jit_in_order
 def _pose(place, bound, start, linear, weights):
-    """Signs, start and box of a pair."""
-    first_row, second_row, a, first_layer, second_layer = place
-    beta, lower, upper, _ = weights
+    """Signs, start and box of a pair, and of the row that stands for the offset if there is one."""
+    beta, lower, upper, tube = weights
     for r in range(linear.shape[0]):
-        first = r < a
-        row = first_row + r if first else second_row + r - a
+        tube[r] = 0.0
+        if r == place.q:
+            linear[r], beta[r], lower[r], upper[r] = 0.0, 0.0, -_WIDE, _WIDE
+            continue
+        first = r < place.a
+        row = place.first_row + r if first else place.second_row + r - place.a
         linear[r] = 1.0 if first else -1.0
         lower[r] = 0.0 if first else -bound[row]
         upper[r] = bound[row] if first else 0.0
-        beta[r] = min(max(start[first_layer if first else second_layer, row], lower[r]), upper[r])
+        beta[r] = min(max(start[place.first_layer if first else place.second_layer, row], lower[r]), upper[r])
 
 
 @jit_in_order
-def solve_with_later(strip, classes, bound, values, answers, intercept, rule):
+def solve_with_later(strip, classes, bound, values, answers, intercept, rule, room):
     """The C-SVC of the class of a strip with each later one, as far as a pair has at most ``rule.most`` rows.
 
     ``bound`` (n,) and ``values`` are laid out over all rows. Pairs that steps alone do not bring to ``rule.exact``, or
     as near as rounding lets them, are left unsolved.
     """
     offsets, figures, solved = answers
-    i, most = strip.first, rule.most
-    whole, arrays = np.empty((most + 1) * (most + 1)), np.empty((12, most + 1))
-    free, index = np.empty((MOST_FREE, MOST_FREE)), np.empty(min(MOST_FREE, most + 1), np.int64)
-    room, present = PairRoom(arrays[:8], free, index), np.ones(most + 1, dtype=np.bool_)
-    for t in range(classes.size.shape[0] - i - 1):
-        j = i + 1 + t
-        q = classes.size[i] + classes.size[j]
-        if q > most:
+    for t in range(offsets.shape[0]):
+        j = strip.first + 1 + t
+        place = place_of(classes, strip.first, j)
+        if place.q > rule.most:
             continue
-        size = q if intercept else q + 1
-        K = whole[: size * size].reshape(size, size)
-        rows = begin_pair(strip, classes, j, not intercept, K, present[:size])
-        linear, beta, lower, upper = arrays[8, :size], arrays[9, :size], arrays[10, :size], arrays[11, :size]
-        if not intercept:
-            linear[q], beta[q], lower[q], upper[q] = 0.0, 0.0, -_WIDE, _WIDE
-        weights, tube, place = BoxWeights(beta, lower, upper, arrays[5, :size]), arrays[5, :q], place_of(classes, i, j)
-        _pose(place, bound, values.start, linear[:q], BoxWeights(beta[:q], lower[:q], upper[:q], tube))
-        steps, good = _solve(rows, linear, weights, intercept, room, rule)
-        F = arrays[0, :q]
-        gradient_of(K, beta[:q], linear, F)
-        offsets[t] = assess(F, linear[:q], beta[:q], lower[:q], upper[:q], intercept, figures[t])
+        rows = begin_pair(strip, classes, j, not intercept, room)
+        parts = parts_of(room, rows.K.shape[0])
+        F, linear, weights, _, _ = parts
+        beta = weights.beta
+        _pose(place, bound, values.start, linear, weights)
+        steps, good = _solve(rows, parts, intercept, room.of_newton, rule)
+        gradient_of(rows.K, beta, linear, F)
+        offsets[t] = assess(F, linear, beta, weights.lower, weights.upper, intercept, figures[t])
         figures[t, 3] = steps
-        # A NaN anywhere in the gradient is in its sum as well.
-        solved[t] = good and figures[t, 2] <= rule.tol and np.isfinite(np.sum(F))
-        keep_values(beta[:q], place, values.beta)
+        # A NaN anywhere in the gradient is in the primal objective as well.
+        solved[t] = good and figures[t, 2] <= rule.tol and np.isfinite(figures[t, 0])
+        keep_values(beta, place, values.beta)
         keep_values(F, place, values.gradient)

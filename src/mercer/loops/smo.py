@@ -22,7 +22,7 @@ from numba import float32, int32, int64
 from numba.extending import intrinsic
 
 from mercer._types import Array, Integers
-from mercer.loops._jit import jit
+from mercer.loops._inlined import jit, vector_jit
 from mercer.loops.box import set_masks, shift
 from mercer.loops.picked import has_row
 
@@ -63,7 +63,7 @@ class Candidate(NamedTuple):
     """(q,), written."""
 
 
-@jit
+@vector_jit
 def largest(keys):
     top = keys[0]
     for k in range(keys.shape[0]):
@@ -71,7 +71,7 @@ def largest(keys):
     return top
 
 
-@jit
+@vector_jit
 def first_largest(keys):
     """Index of the first largest integer: the maximum of every chunk first, then a search in one chunk."""
     best = largest(keys[:CHUNK])
@@ -101,7 +101,7 @@ def ordered(typing_context, x):
     return (int32 if x == float32 else int64)(x), generate
 
 
-@jit
+@vector_jit
 def move(F, row_i, row_j, step, mask, keys):
     """``F -= step (row_i - row_j)``, and the keys of ``F + mask``."""
     for k in range(F.shape[0]):
@@ -117,7 +117,7 @@ def curvature_of(own, other, entry, least, tiny):
     return max(max(total - entry - entry, least * abs(total)), tiny)
 
 
-@jit
+@vector_jit
 def second_order_gains(F, mask, diagonal, least, candidate):
     """Second-order gain of pairing each row with the candidate; zero where there is none."""
     top, row, own, gains = candidate
@@ -128,7 +128,7 @@ def second_order_gains(F, mask, diagonal, least, candidate):
         gains[k] = b * b / curvature_of(own, diagonal[k], row[k], least, tiny)
 
 
-@jit
+@vector_jit
 def lowest(F, mask, keys):
     """The smallest value among the rows that may fall."""
     for k in range(F.shape[0]):

@@ -19,7 +19,7 @@ from mercer.engine import memory, threads
 from mercer.gram.hold import capacity
 from mercer.gram.protocol import GramMatrix
 from mercer.loops.nu_pairs import NuParameters, NuValues, solve_nu_with_later
-from mercer.loops.pair_rows import ClassRows, Strip
+from mercer.loops.pair_rows import ClassRows, PairRoom, Strip
 from mercer.loops.pairs import FIGURES, LaterPairs, PairRule, PairValues, solve_with_later
 from mercer.loops.picked import is_finite
 from mercer.solvers.svm.pair_answers import PairAnswers
@@ -140,13 +140,14 @@ class _TinyPairs:
             offsets, figures, solved = np.empty(count), np.empty((count, FIGURES)), np.zeros(count, dtype=bool)
             classes = ClassRows(self.classes, self.sizes, self.rows, self.columns - begin, self.places)
             strip, answers = Strip(i, K, at, self.own), LaterPairs(offsets, figures, solved)
-            limits = PairRule(rule.tol, EXACT_TOL, rule.limit, MOST)
+            limits, rows = PairRule(rule.tol, EXACT_TOL, rule.limit, MOST), self.sizes[i] + self.sizes[i + 1 :]
+            room = PairRoom.of(int(rows[rows <= MOST].max(initial=0)))
             if rule.nu is None:
                 values = PairValues(self.start, whole.beta, whole.gradient)
-                solve_with_later(strip, classes, self.upper, values, answers, rule.intercept, limits)
+                solve_with_later(strip, classes, self.upper, values, answers, rule.intercept, limits, room)
             else:
                 parts, nu = NuValues(whole.state, whole.beta, whole.gradient), NuParameters(0.5 * rule.nu, self.eps)
-                solve_nu_with_later(strip, classes, self.upper, parts, answers, nu, limits)
+                solve_nu_with_later(strip, classes, self.upper, parts, answers, nu, limits, room)
             # Slacks of rounding are removed where pairs are solved alone.
             solved &= rule.accepts(figures) & ~rule.has_slack(figures)
             if solved.any():
