@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn import model_selection
+from sklearn.kernel_ridge import KernelRidge as PeerRidge
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -140,3 +143,91 @@ def test_only_alpha_is_a_path_of_ridge() -> None:
     with pytest.raises(ParameterError, match="must be an SVC"):
         svm_path(X, y, [1.0], estimator=KernelRidge())
     assert svm_path(X, y > 0, [1.0], estimator=SVC())[0].C == 1.0
+
+
+ALPHAS = np.logspace(-12, 3, 6)
+KERNELS: list[Any] = [
+    {"kernel": "rbf", "gamma": 0.5},
+    {"kernel": "laplacian", "gamma": 0.5},
+    {"kernel": "poly", "degree": 2, "gamma": 0.3, "coef0": 1.0},
+    {"kernel": "linear"},
+]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=[one["kernel"] for one in KERNELS])
+@pytest.mark.parametrize("case", ["plain", "weights", "targets"])
+def test_scores_over_all_penalties_are_those_of_the_peer(kernel: dict[str, Any], case: str) -> None:
+    X, y = curve(240)
+    targets = np.column_stack([y, X[:, 2] + 10.0]) if case == "targets" else y + 10.0
+    fit = {"sample_weight": np.linspace(0.1, 3.0, len(y))} if case == "weights" else {}
+    ours = GridSearchCV(KernelRidge(**kernel), {"alpha": ALPHAS}, cv=THREE, return_train_score=True)
+    peer = model_selection.GridSearchCV(PeerRidge(**kernel), {"alpha": ALPHAS}, cv=THREE, return_train_score=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ours.fit(X, targets, **fit)
+        peer.fit(X, targets, **fit)
+    # Without a penalty to speak of, scores rest on the rounding of the matrix where it is singular.
+    sure = (1e-8 if kernel["kernel"] in ("poly", "linear") else 1e-13) < ALPHAS
+    for part in ("test", "train"):
+        for name in ("mean", *(f"split{fold}" for fold in range(3))):
+            key = f"{name}_{part}_score"
+            expected = peer.cv_results_[key]
+            np.testing.assert_allclose(ours.cv_results_[key][sure], expected[sure], rtol=1e-6)
+            np.testing.assert_allclose(ours.cv_results_[key][~sure], expected[~sure], rtol=1e-2)
+    assert ours.best_params_ == peer.best_params_
+
+
+def test_each_fold_makes_one_model_for_all_penalties(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = curve()
+    models: list[int] = []
+    fit = KernelRidge.fit_side_by_side
+
+    def noted(model: KernelRidge, values: Any, *arguments: Any) -> KernelRidge:
+        models.append(len(values))
+        return fit(model, values, *arguments)
+
+    monkeypatch.setattr(KernelRidge, "fit_side_by_side", noted)
+    monkeypatch.setattr(KernelRidge, "fit_along", None)
+    options: list[dict[str, Any]] = [
+        {},
+        {"scoring": "neg_mean_absolute_error"},
+        {"scoring": ["r2", "neg_max_error"], "refit": "r2"},
+        {"scoring": make_scorer(lambda y, f: -float(np.abs(y - f).max()))},
+    ]
+    for some in options:
+        models.clear()
+        both(GridSearchCV(KernelRidge(kernel="rbf"), GRID, cv=THREE, return_train_score=True, **some), X, y)
+        assert models == [3] * 6
+    both(GridSearchCV(KernelRidge(kernel="rbf"), GRID, cv=GroupKFold(3)), X, y, {"groups": np.arange(120) // 10})
+
+
+def test_targets_keep_their_shape_and_equal_penalties_their_place() -> None:
+    X, y = curve()
+    grid = [{"alpha": [1.0, 0.1]}, {"alpha": [0.1, 1.0, 1e-3]}]
+    both(GridSearchCV(KernelRidge(kernel="rbf", gamma=1.0), grid, cv=THREE), X, y[:, None])
+    # A fold of one row has no score.
+    single = [(np.arange(99), [99]), (np.arange(99), [7])]
+    both(GridSearchCV(KernelRidge(kernel="rbf", gamma=1.0), grid, cv=single), X, y)
+    both(GridSearchCV(KernelRidge(kernel="rbf", gamma=1.0), grid, cv=THREE), X, np.ones(len(y)))
+
+
+def test_a_grid_does_not_depend_on_the_threads() -> None:
+    X, y = curve(200)
+    grid = {"alpha": np.logspace(-6, 1, 5), "gamma": [0.01, 0.1, 1.0]}
+    one, *others = (
+        GridSearchCV(KernelRidge(kernel="rbf"), grid, cv=5, n_jobs=jobs).fit(X, y).cv_results_ for jobs in (1, 2, 3, 8)
+    )
+    for other in others:
+        for key in (f"split{fold}_test_score" for fold in range(5)):
+            np.testing.assert_array_equal(one[key], other[key])
+
+
+def test_a_candidate_that_fails_takes_no_other_with_it() -> None:
+    X, y = curve()
+    grid = {"alpha": [1.0, 0.1], "gamma": [-1.0, 1.0]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = GridSearchCV(KernelRidge(kernel="rbf"), grid, cv=THREE, error_score=-7.0).fit(X, y).cv_results_
+    failed = np.array([parameters["gamma"] < 0 for parameters in results["params"]])
+    assert (results["mean_test_score"][failed] == -7.0).all() and (results["mean_test_score"][~failed] > 0).all()
+    assert (results["mean_fit_time"][~failed] > 0).all()

@@ -478,11 +478,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         """
         if parameter != "alpha":
             raise ParameterError(f"KernelRidge is fitted along alpha, and not along {parameter!r}.")
-        given, prototype = self._solution, copy.copy(self).take_solution(None).set_params(alpha=float(values[0]))
-        require_flags(prototype, "alpha_per_target")
-        choices_of(prototype.alpha, prototype.alphas)
-        prototype._check_search()
-        rows, system = prototype._state_problem(X, y, sample_weight)
+        given = self._solution
+        prototype, rows, system = self._problem_along(values, X, y, sample_weight)
         models = []
         for number, alpha in enumerate(map(float, values)):
             one = dataclasses.replace(system, shifts=np.full(system.shape[1], alpha))
@@ -494,6 +491,38 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             models.append(model._take(rows, solution, np.array([alpha])))
             warn_if_ridge_is_worse("KernelRidge", one, solution.value, None, n_jobs=self.n_jobs)
         return models
+
+    def fit_side_by_side(
+        self, values: Sequence[float], X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit one model that predicts for every penalty: its targets are those of the first, the second, ...
+
+        For searches, which compare predictions of many penalties: there are no certificates, and nothing is said of
+        penalties that are worse than a constant.
+        """
+        given = self._solution
+        model, rows, system = self._problem_along(values, X, y, sample_weight)
+        k = system.shape[1]
+        coefficients = np.zeros((len(model.y_fit_), len(values), k))
+        for number, alpha in enumerate(map(float, values)):
+            if given is not None and system.convex and given.solved[number]:
+                value = system.scaled().apply_scale(given.z[number])
+            else:
+                shifted = dataclasses.replace(system, shifts=np.full(k, alpha))
+                value = cholesky.solve(shifted, n_jobs=self.n_jobs).value
+            coefficients[rows, number] = value
+        model.dual_coef_ = coefficients.reshape(len(coefficients), -1)
+        return model
+
+    def _problem_along(
+        self, values: Sequence[float], X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Self, NDArray[np.intp], LinearSystem]:
+        """Return a copy with the checked data, rows with a weight, and the linear system over them."""
+        prototype = copy.copy(self).take_solution(None).set_params(alpha=float(values[0]))
+        require_flags(prototype, "alpha_per_target")
+        choices_of(prototype.alpha, prototype.alphas)
+        prototype._check_search()
+        return prototype, *prototype._state_problem(X, y, sample_weight)
 
     def fit_penalties(
         self, X: RowsLike, y: ArrayLike, alphas: ArrayLike | None = None, sample_weight: ArrayLike | None = None

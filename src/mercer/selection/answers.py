@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from mercer._types import Positions
+from mercer._types import AnyArray, Positions
 from mercer.gram.evaluated import EvaluatedGram, gathered
 from mercer.selection.fold_rows import Fold, Made, SearchData, take_rows
 
@@ -137,12 +138,47 @@ class ScoredRows:
             return None
         return answers
 
+    def side_by_side(self, made: Made, names: Iterable[str], count: int) -> list[Answers] | None:
+        """Return the results for ``count`` fits whose predictions one regressor makes side by side, or None.
+
+        ``names`` may be ``"predict"`` and ``"score"``, the coefficient of determination.
+        """
+        model, rows_at = made
+        answers: list[Answers] = [{} for _ in range(count)]
+        try:
+            for of_train in (False, True) if self._data.train_scores else (False,):
+                positions = self._fold.train if of_train else self._fold.test
+                predicted = model.predict(self._values(rows_at(positions), of_train))
+                if "score" in names:
+                    y = np.asarray(take_rows(self._data.y, positions))
+                    weight = None if self._data.weight is None else take_rows(self._data.weight, positions)
+                    plain = _scores(y, predicted, None, count)
+                    weighted = plain if weight is None else _scores(y, predicted, weight, count)
+                    for one, score, other in zip(answers, plain, weighted, strict=True):
+                        one["score", of_train] = score
+                        if weight is not None:
+                            one[_WEIGHTED, of_train] = other, weight
+                if "predict" in names:
+                    parts = predicted.reshape(len(positions), count, *np.shape(self._data.y)[1:])
+                    for number, one in enumerate(answers):
+                        one["predict", of_train] = parts[:, number]
+        except Exception:  # Each fit alone meets it again.
+            return None
+        return answers
+
     def _values(self, rows: Any, of_train: bool) -> Any:
         if not self._several or not isinstance(rows, EvaluatedGram):
             return rows
         if of_train not in self._gathered:
             self._gathered[of_train] = gathered(rows, self._stack)
         return self._gathered[of_train]
+
+
+def _scores(y: AnyArray, predicted: AnyArray, weight: Any, count: int) -> list[float]:
+    """The coefficient of determination of each of several predictions, the mean over the targets."""
+    targets = np.tile(y.reshape(len(y), -1), (1, count))
+    scores = r2_score(targets, predicted, sample_weight=weight, multioutput="raw_values")
+    return list(map(float, np.reshape(scores, (count, -1)).mean(axis=1)))
 
 
 class Answered:

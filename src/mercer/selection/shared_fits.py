@@ -18,7 +18,7 @@ from mercer._types import Positions
 from mercer.engine import memory, settings, threads
 from mercer.engine.progress import Progress, is_raised_by_hook
 from mercer.estimators.shared.weights import kernel_of_fit
-from mercer.gram.hold import capacity
+from mercer.gram.hold import capacity, fits
 from mercer.kernels import Kernel
 from mercer.loops.compilation import working_time
 from mercer.selection.answers import Answered, ScoredRows
@@ -39,6 +39,8 @@ from mercer.solvers.solution import Status
 
 # Folds of several groups are dealt to the threads together, so that none waits long for the last one.
 _TASKS_A_THREAD = 4
+# Up to this many rows, systems of several kernels are solved at once, each on one thread; bytes for each pair of rows.
+_SMALL, _ENTRY = 1536, 32
 # From so many fits with one kernel on, its values for the rows to predict for are copied side by side.
 _SEVERAL = 3
 
@@ -154,7 +156,10 @@ class SharedFits:
         if before != self._before:
             self.close()
             self._before = before
-        most = max(1, _TASKS_A_THREAD * settings.resolve_jobs(self._n_jobs) // len(folds))
+        most = _TASKS_A_THREAD * settings.resolve_jobs(self._n_jobs)
+        # The matrices of small groups are stored at once, so that each thread solves for a kernel of its own.
+        small = self._data.n <= _SMALL and fits(_ENTRY * most * self._data.n**2)
+        most = most if small else max(1, most // len(folds))
         some: list[Group] = []
         while len(some) < most and self._next < len(self._groups) and self._groups[self._next].before == before:
             some.append(self._groups[self._next])
@@ -162,12 +167,12 @@ class SharedFits:
         self._prepare(some)
         self._methods = {group: () if self._asked is None else self._asked(group.estimator) for group in some}
         tasks = [(group, fold) for group in some for fold in folds]
-        threads.run([partial(self._fit, group, fold) for group, fold in tasks], self._side_by_side())
+        threads.run([partial(self._fit, group, fold) for group, fold in tasks], self._at_once())
         for group, fold in tasks:
             if isinstance(self._ready[group.numbers[0], fold.number], Exception):
                 self._fit_apart(group, fold)
 
-    def _side_by_side(self) -> int:
+    def _at_once(self) -> int:
         """How many fits run at once: beside shared matrices, as many as have room for parts of them.
 
         With less room a fit would choose another method, and its result would depend on when other fits release memory.
@@ -190,6 +195,7 @@ class SharedFits:
             matrices.begin()
         # Of rows that each fold transforms in its own way, the folds evaluate the matrices side by side.
         if len(every) == 1:
+            solves = []
             for group in groups:
                 if not can_share(group.estimator):
                     continue
@@ -197,7 +203,8 @@ class SharedFits:
                 kernel, *others = (self._kernel(learner, fold) for fold in self._data.folds)
                 if kernel is not None and all(other == kernel for other in others):
                     self._evaluate(next(iter(every)), kernel, learner.most_shared_rows)
-                    self._solve(group, kernel, self._data.folds)
+                    solves.append(partial(self._solve, group, kernel, self._data.folds))
+            threads.run(solves, self._n_jobs if self._data.n <= _SMALL else 1)
 
     @staticmethod
     def _evaluate(matrices: FoldMatrices, kernel: Kernel, most: float) -> None:
@@ -270,7 +277,7 @@ class SharedFits:
         """Keep the predictions of a fit, or the fit itself where it is not known which methods will be called."""
         key, begin = (group.numbers[position], fold.number), working_time()
         names = self._methods[group]
-        if names and not isinstance(made, Exception):
+        if names and not isinstance(made, Exception) and not isinstance(made[0], Answered):
             answers = rows.answers(made, names)
             if answers is not None:
                 again = partial(self._fit_again, group, position, fold)
@@ -301,6 +308,9 @@ class SharedFits:
                 if (group, fold.number) not in self._solved:
                     self._solve(group, self._kernel(learner, fold), [fold])
                 learner.take_solution(self._solved.pop((group, fold.number), None))
+                answered = self._side_by_side(group, fold, learner, (different, train, y, options.get("sample_weight")))
+                if answered is not None:
+                    return answered
             fitted = learner.fit_along(group.along, different, train, y, options.get("sample_weight"))
             by_value = dict(zip(different, fitted))
             self.paths += 1
@@ -313,6 +323,24 @@ class SharedFits:
         if rows is None:
             return [(model, partial(_rows_to_predict, model, self._data.X, fold)) for model in models]
         return [rows.served(model.take_matrices_from(None)) for model in models]
+
+    def _side_by_side(self, group: Group, fold: Fold, learner: Any, arguments: tuple[Any, ...]) -> list[Made] | None:
+        """Return predictions for all penalties of ridge regression, where scorers need nothing else; else None."""
+        names, rows, different = self._methods[group], self._rows[fold.number], arguments[0]
+        if rows is None or not names or not set(names) <= {"predict", "score"}:
+            return None
+        model = learner.fit_side_by_side(*arguments).take_matrices_from(None)
+        with ExitStack() as stack:
+            scored = ScoredRows(fold, self._data, True, stack)
+            answers = scored.side_by_side(rows.served(model), names, len(different))
+        if answers is None:
+            return None
+        self.paths += 1
+        by_value = dict(zip(different, answers, strict=True))
+        return [
+            Answered(model, by_value[value], fold, partial(self._fit_again, group, position, fold)).made()
+            for position, value in enumerate(group.values)
+        ]
 
     def _fit_apart(self, group: Group, fold: Fold) -> None:
         """Fit the candidates of a group that failed, each from scratch, with all threads.
