@@ -15,6 +15,7 @@ from mercer import kernels as k
 from mercer._errors import KernelValueError
 from mercer.engine import threads
 from mercer.gram import Gram
+from mercer.kernels import program
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.program import Program
 
@@ -43,6 +44,11 @@ LOWERED: list[Kernel] = [
     k.RBF(1.0).warped(np.abs),
 ]
 SHAPES = [(1, 1), (2, 1), (1, 3), (255, 257), (700, 300), (300, 1100)]
+
+
+@pytest.fixture(autouse=True)
+def also_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "LEAST_ENTRIES", 0)
 
 
 @pytest.fixture

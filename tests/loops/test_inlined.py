@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mercer.loops._inlined import jit, jit_in_order, vector_jit
+from mercer.loops._jit import jit, jit_in_order, vector_jit
 
 
 def _sum(x):

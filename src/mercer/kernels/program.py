@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer._types import Array, Matrix
+from mercer._types import Array, Integers, Matrix
 from mercer.engine import settings, threads
 from mercer.engine.progress import Progress
-from mercer.engine.tiles import scratch_tile
+from mercer.engine.tiles import TILE, scratch_tile
 from mercer.kernels.base import Expression, is_overridden
 from mercer.kernels.inputs import Frame, Index, Rows, Scope
 from mercer.loops import programs
@@ -26,6 +26,8 @@ _DEEPEST, _LONGEST = 8, 64
 # the shape alone, and so does the order of sums.
 _TASKS = 64
 _LEAST_SIDE = 64
+# A program takes seconds to compile for a precision, once on a machine: more than it saves on fewer entries than these.
+LEAST_ENTRIES = 2**22
 # Numbers of rows that are gathered at once.
 _GATHERED = 2**20
 # Additions and multiplications that are worth another worker.
@@ -140,7 +142,7 @@ class Program:
     @classmethod
     def of(cls, plan: Plan, dtype: np.dtype) -> Program | None:
         """The program of a plan, or None where compiled loops do not compute its kernel."""
-        if not (plan.left.n and plan.right.n) or plan.kernel.tile != 512:
+        if plan.left.n * plan.right.n < max(LEAST_ENTRIES, 1) or plan.kernel.tile != TILE:
             return None
         lowering = Lowering(plan, dtype)
         if not lowering.kernel(plan.kernel) or lowering.depth > _DEEPEST or len(lowering.steps) > _LONGEST:
@@ -199,19 +201,19 @@ class Program:
         several = max(1, _TASKS // -(-n // side))
         return -(-m // several // programs.WIDE) * programs.WIDE
 
-    def _new_job(self, mode: int, n: int, m: int, side: int, chunk: int) -> Array:
+    def _new_job(self, mode: int, n: int, m: int, side: int, chunk: int) -> Integers:
         job = self._job.copy()
         job[:3] = mode, n, m
         job[[programs.SIDE, programs.CHUNK]] = side, max(chunk, 1)
         return job
 
-    def _aim(self, job: Array, out: Array) -> None:
+    def _aim(self, job: Integers, out: Array) -> None:
         job[[programs.TARGET, programs.STRIDE]] = (
             out.ctypes.data,
             out.strides[0] // out.itemsize if len(out) > 1 else out.shape[1],
         )
 
-    def _share(self, job: Array, V: Array, out: Array, n_jobs: int | None, what: str) -> Array:
+    def _share(self, job: Integers, V: Array, out: Array, n_jobs: int | None, what: str) -> Integers:
         n, m, side = (int(job[i]) for i in (programs.ROWS, programs.COLUMNS, programs.SIDE))
         strips = -(-n // side)
         shared = np.zeros(programs.ROUNDS + strips, np.int64)
@@ -224,7 +226,7 @@ class Program:
         progress = Progress(total, what)
         workers = min(settings.resolve_jobs(n_jobs), total, 1 + work // _WORTH)
 
-        def loop(stop: Array) -> None:
+        def loop(stop: threads.Flag) -> None:
             self._call(job, _NONE, V, out, shared, stop)
 
         def look() -> None:
@@ -234,7 +236,9 @@ class Program:
         threads.share(loop, workers, work, look)
         return shared
 
-    def _call(self, job: Array, positions: Array, V: Array, out: Array, shared: Array, stop: Array) -> None:
+    def _call(
+        self, job: Integers, positions: Integers, V: Array, out: Array, shared: Integers, stop: threads.Flag
+    ) -> None:
         height = min(programs.TALL, int(job[programs.SIDE]))
         tiles = int(job[programs.STORED] + job[programs.DEPTH]) * programs.TALL * programs.WIDE
         room = scratch_tile("program", (tiles + self._width * (height + programs.WIDE),), self.dtype)

@@ -180,7 +180,7 @@ class Distance(Statistic):
 
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
         factor, lost = out.dtype.type(multiplier), np.full(len(out), out.shape[1])
-        if self.is_in_range(factor, out.dtype):
+        if self.is_in_range(float(factor), out.dtype):
             self.first(left, right, factor, lost, out)
         else:
             # Distances near the unit of the kernel, or their squares, are beyond the numbers of this precision.

@@ -4,19 +4,65 @@ from __future__ import annotations
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 
 _WORD = ir.IntType(64)
 
 
+def _array(context, builder, kind, address, shape):
+    """An array of a kind, side by side in memory that something else keeps."""
+    item = context.get_data_type(kind.dtype)
+    size = cgutils.sizeof(builder, item.as_pointer())
+    strides = [size]
+    for length in reversed(shape[1:]):
+        strides.insert(0, builder.mul(strides[0], length))
+    array = context.make_array(kind)(context, builder)
+    data = builder.inttoptr(address, item.as_pointer())
+    populate_array(array, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None)
+    return array._getvalue()
+
+
 @intrinsic
-def pointer(typing_context, address):
-    """What ``carray`` makes an array of; the memory must stay, and nothing checks that it is there."""
+def vector_at(typing_context, address, n, like):
+    """The ``n`` numbers at an address, of the precision of an array; nothing checks that they are there."""
+    kind = types.Array(like.dtype, 1, "C")
 
     def generate(context, builder, signature, arguments):
-        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        return _array(context, builder, kind, arguments[0], [arguments[1]])
 
-    return types.voidptr(types.int64), generate
+    return kind(types.int64, types.int64, like), generate
+
+
+@intrinsic
+def matrix_at(typing_context, address, n, d, like):
+    """The same as an array of shape ``(n, d)``."""
+    kind = types.Array(like.dtype, 2, "C")
+
+    def generate(context, builder, signature, arguments):
+        return _array(context, builder, kind, arguments[0], arguments[1:3])
+
+    return kind(types.int64, types.int64, types.int64, like), generate
+
+
+def _reader(kind, item):
+    @intrinsic
+    def read(typing_context, address):
+        def generate(context, builder, signature, arguments):
+            return builder.load(builder.inttoptr(arguments[0], item.as_pointer()))
+
+        return kind(types.int64), generate
+
+    return read
+
+
+# The number at an address.
+read_int, read_double, read_single = (
+    _reader(types.int64, _WORD),
+    _reader(types.float64, ir.DoubleType()),
+    _reader(types.float32, ir.FloatType()),
+)
 
 
 def _word(context, builder, signature, arguments):

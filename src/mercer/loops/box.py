@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer._types import Vector
-from mercer.loops._inlined import jit
+from mercer.loops._jit import jit
 
 AT_BOUND = 1e-13
 

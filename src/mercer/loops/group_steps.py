@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer._types import Integers
-from mercer.loops._inlined import jit
+from mercer.loops._jit import jit
 from mercer.loops.box import shift
 from mercer.loops.picked import has_row
 from mercer.loops.smo import TINY, Candidate, curvature_of, first_largest, lowest, ordered, second_order_gains

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._types import Array
-from mercer.loops._inlined import jit
+from mercer.loops._jit import jit
 from mercer.loops.box import set_masks
 from mercer.loops.picked import PickedRows, has_row
 from mercer.loops.smo import StepLimits, StepRoom, smo_steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mercer._types import Integers, Matrix, Vector
-from mercer.loops._inlined import jit_in_order
+from mercer.loops._jit import jit_in_order
 
 # Sums are taken in the order that is written: otherwise the last bits would depend on whether a function was
 # compiled or read from the cache.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer._types import Matrix
-from mercer.loops._inlined import jit_in_order
+from mercer.loops._jit import jit_in_order
 from mercer.loops.box import set_masks
 from mercer.loops.group_steps import TwoGroups, smo_steps_of_groups
 from mercer.loops.newton import newton_step

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._types import Array, Integers, Matrix, Vector
-from mercer.loops._inlined import jit_in_order
+from mercer.loops._jit import jit_in_order
 from mercer.loops.newton import MOST_FREE, NewtonRoom
 from mercer.loops.picked import PickedRows, has_row
 

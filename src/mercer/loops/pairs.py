@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._types import Matrix, Vector
-from mercer.loops._inlined import jit_in_order
+from mercer.loops._jit import jit_in_order
 from mercer.loops.box import BoxWeights, set_masks
 from mercer.loops.newton import newton_step
 from mercer.loops.pair_rows import begin_pair, begin_weights, keep_values, place_of

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._types import Array, Integers
-from mercer.loops._inlined import jit
+from mercer.loops._jit import jit
 
 
 class PickedRows(NamedTuple):

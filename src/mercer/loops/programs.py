@@ -8,12 +8,12 @@ so that each of them needs Python once, and sums have an order that depends on t
 import math
 
 import numpy as np
-from numba import carray, types
+from numba import types
 from numba.extending import intrinsic
 
 from mercer.loops import distances
 from mercer.loops._jit import jit_in_order, prefer_wide_vectors
-from mercer.loops.addresses import add_shared, pointer, read_shared
+from mercer.loops.addresses import add_shared, matrix_at, read_double, read_int, read_shared, read_single, vector_at
 from mercer.loops.exponential import exponential_float32, exponential_float64
 from mercer.loops.transpose import transpose
 
@@ -39,6 +39,7 @@ TABLE = 20
 NEXT, DONE, NOT_FINITE, ROUNDS = range(4)
 # Of a tile: the shape in which OpenBLAS multiplies rows of 4 to 300 columns fastest, on average.
 TALL, WIDE = 256, 256
+_DOUBLE = np.empty(0)
 
 
 @intrinsic
@@ -123,25 +124,16 @@ def _raise(x, spare, exponent):
 
 
 @jit_in_order
-def _given(statistic, side, positions, first, count):
+def _given(statistic, side, positions, first, count, d):
     """Rows as they were given, in float64: of ``first`` and those after it, or those of positions."""
-    d = statistic[GIVEN_WIDTH]
     out = np.empty((count, d))
-    start, step = statistic[side + 3], statistic[side + 4]
+    address, wide, chosen, start, step = statistic[side : side + GIVEN]
     for i in range(count):
         at = positions[first + i] if positions.shape[0] else first + i
-        if statistic[side + 2]:
-            at = carray(pointer(statistic[side + 2] + 8 * at), (1,), np.int64)[0]
-        else:
-            at = start + step * at
-        if statistic[side + 1]:
-            wide = carray(pointer(statistic[side] + 8 * at * d), (d,), np.float64)
-            for c in range(d):
-                out[i, c] = wide[c]
-        else:
-            narrow = carray(pointer(statistic[side] + 4 * at * d), (d,), np.float32)
-            for c in range(d):
-                out[i, c] = narrow[c]
+        at = read_int(chosen + 8 * at) if chosen else start + step * at
+        for c in range(d):
+            place = at * d + c
+            out[i, c] = read_double(address + 8 * place) if wide else np.float64(read_single(address + 4 * place))
     return out
 
 
@@ -150,26 +142,26 @@ def _statistic(statistic, factor, rows, columns, tile, spare, lost):
     """Write ``factor * statistic`` for the rows ``(positions, first, count)`` of the left side and columns."""
     positions, first, n = rows
     start, m = columns
-    d = statistic[WIDTH]
-    size = tile.itemsize
-    B = carray(pointer(statistic[RIGHT] + size * d * start), (m, d), tile.dtype)
-    left = statistic[LEFT]
-    if positions.shape[0]:
-        A = spare[: n * d].reshape(n, d)
+    d, kind, size = statistic[WIDTH], statistic[KIND], tile.itemsize
+    multiplier = tile.dtype.type(factor)
+    picked = positions.shape[0] > 0
+    A = matrix_at(spare.ctypes.data if picked else statistic[LEFT] + size * d * first, n, d, tile)
+    a = vector_at(statistic[LEFT_SIZES] + size * first, n, tile)
+    if picked:
+        a = np.empty(n, tile.dtype)
         for i in range(n):
-            row = carray(pointer(left + size * d * positions[first + i]), (d,), tile.dtype)
+            row = vector_at(statistic[LEFT] + size * d * positions[first + i], d, tile)
             for c in range(d):
                 A[i, c] = row[c]
-    else:
-        A = carray(pointer(left + size * d * first), (n, d), tile.dtype)
-    kind = statistic[KIND]
-    multiplier = tile.dtype.type(factor)
+            if kind != DOT:
+                a[i] = vector_at(statistic[LEFT_SIZES] + size * positions[first + i], 1, tile)[0]
+    B = matrix_at(statistic[RIGHT] + size * d * start, m, d, tile)
     if kind == DIFFERENCES:
-        turned = spare[n * d : n * d + d * m].reshape(d, m)
+        turned = matrix_at(spare.ctypes.data + size * n * d, d, m, tile)
         for c in range(d):
             for j in range(m):
                 turned[c, j] = B[j, c]
-        _write(tile.reshape(tile.size), tile.dtype.type(0))
+        _write(tile.reshape(tile.size), multiplier * 0)
         if statistic[MEASURE] == distances.SQUARED:
             distances.add_squared_differences(A, turned, tile)
         elif statistic[MEASURE] == distances.CHI_SQUARED:
@@ -182,15 +174,7 @@ def _statistic(statistic, factor, rows, columns, tile, spare, lost):
         if factor != 1.0:
             _scale(tile.reshape(tile.size), multiplier)
         return
-    b = carray(pointer(statistic[RIGHT_SIZES] + size * start), (m,), tile.dtype)
-    a = np.empty(n, tile.dtype)
-    whole = carray(pointer(statistic[LEFT_SIZES]), (first + n,), tile.dtype)
-    for i in range(n):
-        a[i] = (
-            carray(pointer(statistic[LEFT_SIZES] + size * positions[first + i]), (1,), tile.dtype)[0]
-            if positions.shape[0]
-            else whole[first + i]
-        )
+    b = vector_at(statistic[RIGHT_SIZES] + size * start, m, tile)
     threshold = tile.dtype.type(1.0 / statistic[THRESHOLD])
     if kind == PRODUCTS:
         distances.finish_squared_distances(tile, a, b, multiplier, threshold, lost)
@@ -200,12 +184,10 @@ def _statistic(statistic, factor, rows, columns, tile, spare, lost):
     for i in range(n):
         count += lost[i]
     if count:
-        none = np.empty(0, np.int64)
-        weights = carray(pointer(statistic[WEIGHTS]), (statistic[GIVEN_WIDTH],), np.float64)
-        given, others = (
-            _given(statistic, GIVEN_LEFT, positions, first, n),
-            _given(statistic, GIVEN_RIGHT, none, start, m),
-        )
+        d = statistic[GIVEN_WIDTH]
+        weights = vector_at(statistic[WEIGHTS], d, _DOUBLE)
+        given = _given(statistic, GIVEN_LEFT, positions, first, n, d)
+        others = _given(statistic, GIVEN_RIGHT, positions[:0], start, m, d)
         distances.repair_distances(tile, given, others, weights, statistic[MEASURE], factor, lost)
 
 
@@ -303,7 +285,7 @@ def run(job, steps, factors, statistics, positions, V, out, shared, stop, room):
     lost = np.empty(TALL, np.int64)
     values = np.empty(TALL * k, room.dtype)
     first_row, first_column = job[FIRST_ROW], job[FIRST_COLUMN]
-    mirrored = carray(pointer(job[TARGET]), (m if job[MIRROR] else 0, job[STRIDE]), room.dtype)
+    mirrored = matrix_at(job[TARGET], m, job[STRIDE], room)
     while stop[0] == 0:
         task = add_shared(shared, NEXT, 1)
         if task >= tasks:
@@ -340,7 +322,7 @@ def run(job, steps, factors, statistics, positions, V, out, shared, stop, room):
                     crosses = job[MIRROR] != 0 and j < begin + side
                     place, stride = job[TARGET] + room.itemsize * (i * job[STRIDE] + j), job[STRIDE]
                     for row in range(height):
-                        line = carray(pointer(place + room.itemsize * row * stride), (last - j,), room.dtype)
+                        line = vector_at(place + room.itemsize * row * stride, last - j, room)
                         values_of_row = tile[row]
                         if crosses:
                             for column in range(max(i + row - j, 0), last - j):

@@ -22,7 +22,7 @@ from numba import float32, int32, int64
 from numba.extending import intrinsic
 
 from mercer._types import Array, Integers
-from mercer.loops._inlined import jit, vector_jit
+from mercer.loops._jit import jit, vector_jit
 from mercer.loops.box import set_masks, shift
 from mercer.loops.picked import has_row
 

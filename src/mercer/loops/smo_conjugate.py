@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer._types import Array, Integers, Vector
-from mercer.loops._inlined import jit
+from mercer.loops._jit import jit
 from mercer.loops.box import AT_BOUND, slope_down, slope_up
 from mercer.loops.smo import CHECK_EVERY, TINY, Candidate, curvature_of, first_largest, lowest, move, ordered
 from mercer.loops.smo_double import PairStep

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer._types import Array, Integers
-from mercer.loops._inlined import jit
+from mercer.loops._jit import jit
 from mercer.loops.box import shift
 from mercer.loops.smo import (
     CHECK_EVERY,
