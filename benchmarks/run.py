@@ -1,9 +1,9 @@
 """All benchmarks, or some: ``python benchmarks/run.py [--write] [name ...]``, where ``search.ridge`` is one case.
 
-The names are those of the modules beside this file: startup, gram, kernel_ridge, ridge_path, ridge_grid, logistic,
-ordinal, gp, uci_gp, gpc, golden, svc, svc_hard, svc_predict, svc_probability, svm_growth, svm_path, search, svr,
-precomputed, structure, maps, kernel_pca, kernel_kmeans, neighbors, perceptron, strings, online, trees, graphs, series,
-images, tables, intervals, scale.
+The names are those of the modules beside this file: startup, cores, gram, kernel_ridge, ridge_path, ridge_grid,
+logistic, ordinal, gp, uci_gp, gpc, golden, svc, svc_hard, svc_predict, svc_probability, svm_growth, svm_path, search,
+svr, precomputed, structure, maps, kernel_pca, kernel_kmeans, neighbors, perceptron, strings, online, trees, graphs,
+series, images, tables, intervals, scale.
 Prints a table for each; with ``--write`` it also takes the place of that benchmark's last table in RESULTS.md and
 results.json. Peers come with ``pip install -e '.[bench]'``; data sets are looked for in ``$MERCER_DATA``.
 """
@@ -18,6 +18,7 @@ from harness import Section, as_markdown, machine, read_sections, tell, write_se
 
 ALL = (
     "startup",
+    "cores",
     "gram",
     "kernel_ridge",
     "ridge_path",

@@ -59,13 +59,6 @@ def test_symmetric_matrices_use_every_tile_twice(n: int, dtype: type) -> None:
     assert all(np.array_equal(p, products[0]) for p in products)
 
 
-def test_partial_sums_that_take_too_much_are_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    K, V = _whole(1025, 1025), np.ones((1025, 2))
-    usual = tiles.product(_fill, K.shape, K.dtype, V, True, 2)
-    monkeypatch.setattr(tiles, "PARTIAL_BYTES", 100)
-    np.testing.assert_allclose(tiles.product(_fill, K.shape, K.dtype, V, True, 2), usual, rtol=1e-9, atol=1e-10)
-
-
 def test_reductions_visit_every_tile_and_keep_their_order() -> None:
     def visit(rows: slice, columns: slice) -> np.ndarray:
         tile = np.empty((rows.stop - rows.start, columns.stop - columns.start))

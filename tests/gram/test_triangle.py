@@ -47,7 +47,7 @@ def test_every_entry_is_computed_once_and_by_any_matrix() -> None:
     assert 4 * sum(counted) == triangle.nbytes
 
 
-def test_bits_do_not_depend_on_threads_and_many_columns_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bits_do_not_depend_on_threads() -> None:
     n, V = 1300, np.random.default_rng(1).normal(size=(1300, 7))
     triangle = Triangle(n)
     triangle.evaluate(Gram(RBF(1.0), rows(n)).astype(np.float32))
@@ -56,8 +56,6 @@ def test_bits_do_not_depend_on_threads_and_many_columns_come_in_parts(monkeypatc
         with threads.workers(count):
             products.append(triangle @ V)
     assert all((product == products[0]).all() for product in products)
-    monkeypatch.setattr(tiles, "PARTIAL_BYTES", tiles.partial_bytes(2 * n))
-    np.testing.assert_allclose(triangle @ V, products[0], rtol=1e-5, atol=1e-4)
 
 
 def test_entries_out_of_range_are_said() -> None:

@@ -28,10 +28,6 @@ _FEW, _FEW_COLUMNS, _TALLEST = 128, 256, 8
 # Sums over one triangle of more rows than the first and fewer than the second are over tiles of half the side: of
 # 1000 rows, two tiles of three would be one thread's. Filling a matrix gains as often as it loses.
 _FEW_SYMMETRIC, _MANY_SYMMETRIC = TILE * 3 // 4, 4 * TILE
-# The symmetric product has one array of partial sums per group; a fixed number keeps the order of the sums.
-GROUPS = 8
-# The limit for these partial sums in bytes; above it, every tile is computed twice, once for each side.
-PARTIAL_BYTES = 2**28
 # Entries of a strip that is copied in one go: a few milliseconds.
 _STRIP_ENTRIES = 2**20
 
@@ -154,7 +150,7 @@ def product(
     fill: Fill, shape: tuple[int, int], dtype: np.dtype, V: Array, symmetric: bool, n_jobs: int | None, side: int = TILE
 ) -> Array:
     """Return ``K @ V`` for ``V`` (m, k), with the tiles of K in the cache and sums over tiles in float64."""
-    if symmetric and shape[0] > side and partial_bytes(V.size) <= PARTIAL_BYTES:
+    if symmetric and shape[0] > side:
 
         @contextmanager
         def evaluated(rows: slice, columns: slice) -> Iterator[Array]:
@@ -184,22 +180,13 @@ def product(
     return out
 
 
-def partial_bytes(size: int) -> int:
-    """Return the memory of the partial sums of :func:`symmetric_product` for ``size`` numbers in V.
-
-    >>> partial_bytes(10)
-    640
-    """
-    return 8 * GROUPS * size
-
-
 def symmetric_product(
     tile_at: Callable[[slice, slice], AbstractContextManager[Array]], strips: list[slice], V: Array, n_jobs: int | None
 ) -> Array:
     """Return the product with a symmetric K, where each tile on and above the diagonal is taken once and used twice.
 
-    Strips are dealt in turn to a fixed number of groups, so that all have even shares of the triangle. Each group sums
-    into its own array, and these are summed in order.
+    In each round a strip meets one other, or itself: no two tasks write to the same rows, and sums are in the order of
+    the rounds.
 
     Parameters
     ----------
@@ -210,27 +197,24 @@ def symmetric_product(
     V : ndarray of shape (n, k)
     n_jobs : int or None
     """
-    partial = np.zeros((min(GROUPS, len(strips)), *V.shape))
-    progress = Progress(len(strips), "kernel product")
+    out, count = np.zeros(V.shape), len(strips)
+    progress = Progress(count, "kernel product")
 
-    def group(number: int) -> Callable[[], None]:
+    def meeting(rows: slice, columns: slice) -> Callable[[], None]:
         def work() -> None:
-            sums = partial[number]
-            for rows in strips[number::GROUPS]:
-                for columns in strips:
-                    if columns.start < rows.start:
-                        continue
-                    threads.checkpoint()
-                    with tile_at(rows, columns) as tile:
-                        sums[rows] += tile @ V[columns]
-                        if columns.start > rows.start:
-                            sums[columns] += tile.T @ V[rows]
-                progress.advance()
+            threads.checkpoint()
+            with tile_at(rows, columns) as tile:
+                out[rows] += tile @ V[columns]
+                if columns.start > rows.start:
+                    out[columns] += tile.T @ V[rows]
 
         return work
 
-    threads.run([group(number) for number in range(len(partial))], n_jobs)
-    return partial.sum(axis=0)
+    for number in range(count):
+        pairs = ((one, (number - one) % count) for one in range(count))
+        threads.run([meeting(strips[one], strips[other]) for one, other in pairs if one <= other], n_jobs)
+        progress.advance()
+    return out
 
 
 def reduce(

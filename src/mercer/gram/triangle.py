@@ -97,17 +97,12 @@ class Triangle:
 
     def __matmul__(self, V: Array) -> Array:
         """``K @ V`` for V (n, k), with sums over tiles in float64."""
-        V = np.ascontiguousarray(V, dtype=_SINGLE)
-        out = np.empty(V.shape)
-        width = max(1, tiles.PARTIAL_BYTES // tiles.partial_bytes(len(V)))
 
         @contextmanager
         def tile_at(rows: slice, columns: slice) -> Iterator[Array]:
             yield self._tile(rows, columns)
 
-        for part in tiles.spans(V.shape[1], width):
-            out[:, part] = tiles.symmetric_product(tile_at, self._strips, np.ascontiguousarray(V[:, part]), None)
-        return out
+        return tiles.symmetric_product(tile_at, self._strips, np.ascontiguousarray(V, dtype=_SINGLE), None)
 
 
 def reserve_triangle(n: int, stack: ExitStack) -> Triangle | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer._errors import NumericalError
 from mercer._types import Vector
-from mercer.engine import memory, threads, tiles
+from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.gram.hold import hold
 from mercer.gram.protocol import GramMatrix
@@ -157,13 +157,13 @@ def _require_range(means: Means, problem: Clustering) -> None:
 
 
 def working_bytes(n: int, k: int, dual: bool) -> int:
-    """What iterations hold: distances and two tables beside; where K is all there is, products and their partial sums.
+    """What iterations hold: distances and two tables beside; where K is all there is, products.
 
     >>> working_bytes(10, 2, dual=False)
     480
     """
     table = 8 * n * k
-    return 5 * table + min(tiles.GROUPS * table, tiles.PARTIAL_BYTES) if dual else 3 * table
+    return 6 * table if dual else 3 * table
 
 
 def _means(problem: Clustering, stack: ExitStack) -> tuple[Means, Means | None, str]:
