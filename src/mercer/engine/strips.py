@@ -68,6 +68,24 @@ class FirstRows:
         return values
 
 
+def entries_at_once(dtype: np.dtype) -> int:
+    """Return the entries of a strip, in a precision.
+
+    >>> entries_at_once(np.dtype(np.float32))
+    2097152
+    """
+    return _BYTES // dtype.itemsize
+
+
+def group_count(strips: int, numbers: int) -> int:
+    """Return the number of groups of so many strips, each with so many sums of its own.
+
+    >>> group_count(1000, 2000), group_count(3, 2000)
+    (64, 3)
+    """
+    return max(1, min(_GROUPS, strips, _PARTIAL_BYTES // (8 * max(numbers, 1))))
+
+
 def sweep(
     entries: Fill | FirstRows | Array,
     shape: tuple[int, int],
@@ -116,14 +134,14 @@ def sweep(
     n, m = shape
     columns_of_U, numbers = widths
     V = np.ascontiguousarray(V, dtype=dtype)
-    entries_at_once = _BYTES // dtype.itemsize
-    strips = spans(n, max(_LEAST_ROWS, min(TILE, entries_at_once // max(m, 1))))
-    groups = max(1, min(_GROUPS, len(strips), _PARTIAL_BYTES // (8 * max(m * columns_of_U, 1))))
+    at_once = entries_at_once(dtype)
+    strips = spans(n, max(_LEAST_ROWS, min(TILE, at_once // max(m, 1))))
+    groups = group_count(len(strips), m * columns_of_U)
     # U^T K takes 30 to 50 % less time than K^T U, which has rows of few entries.
     products, sums = np.zeros((groups, columns_of_U, m)), np.zeros((groups, numbers))
     progress = Progress(len(strips), "kernel pass")
     is_stored = isinstance(entries, np.ndarray)
-    blocks = [slice(0, m)] if is_stored else spans(m, entries_at_once // _LEAST_ROWS)
+    blocks = [slice(0, m)] if is_stored else spans(m, at_once // _LEAST_ROWS)
 
     def strip(rows: slice, store: Array, values: Array, group: int) -> None:
         """One strip, in blocks of columns where a strip of few rows is long."""

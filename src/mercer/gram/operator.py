@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 from scipy.sparse.linalg import LinearOperator
 
 from mercer._errors import DataError
-from mercer._types import Array
+from mercer._types import Array, Matrix, Vector
 from mercer.gram.array_interface import ArrayInterface
 from mercer.gram.features import ExplicitFeatures, features_of_rows
 from mercer.gram.linear import linear_product, worth_it
@@ -185,6 +185,29 @@ class Gram(ArrayInterface):
         if np.isfinite(columns).all():
             check_finite(out, self.kernel)
         return out.reshape(self.shape[0], *V.shape[1:]).astype(result_dtype, copy=False)
+
+    def pull_residuals(
+        self, V: Matrix, targets: Matrix, weights: Vector, n_jobs: int | None
+    ) -> tuple[Matrix, Vector] | None:
+        """Return ``K^T U`` with ``U = weights * (targets - K V)``, and the weighted squares of what is left.
+
+        The prediction of targets beyond the columns of V is 0. None if no compiled loop evaluates K.
+
+        Parameters
+        ----------
+        V : ndarray of shape (m, k)
+        targets : ndarray of shape (n, t)
+        weights : ndarray of shape (n,)
+        n_jobs : int, optional
+
+        Returns
+        -------
+        tuple of ndarray of shapes (m, t) and (t,), or None
+        """
+        program = self._plan.program(self.dtype)
+        if program is None:
+            return None
+        return program.sweep(np.ascontiguousarray(V, self.dtype), targets, weights, n_jobs)
 
     def _linear_parts(self) -> tuple[LinearParts | None, LinearParts | None]:
         plan = self._plan

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer._types import Array, Integers, Matrix
-from mercer.engine import settings, threads
+from mercer._types import Array, Integers, Matrix, Vector
+from mercer.engine import settings, strips, threads
 from mercer.engine.progress import Progress
 from mercer.engine.tiles import TILE, scratch_tile
 from mercer.kernels.base import Expression, is_overridden
@@ -190,6 +190,29 @@ class Program:
         self._share(job, V, out, n_jobs, "kernel product")
         return out[0] if chunks == 1 else out.sum(axis=0)
 
+    def sweep(self, V: Array, targets: Matrix, weights: Vector, n_jobs: int | None) -> tuple[Matrix, Vector]:
+        """``K^T U`` with ``U = weights * (targets - K V)``, (m, t), and the weighted squares of what is left, (t,).
+
+        The prediction of targets beyond the columns of V is 0.
+        """
+        (n, m), t = self.shape, targets.shape[1]
+        side = max(_LEAST_SIDE, min(2 * programs.TALL, strips.entries_at_once(self.dtype) // m))
+        groups = strips.group_count(-(-n // side), m * t)
+        job = self._new_job(programs.PRODUCT, n, m, side, m)
+        shared = np.zeros(programs.ROUNDS, np.int64)
+        products, sums = np.zeros((groups, t, m)), np.zeros((groups, t))
+        progress = Progress(-(-n // side), "kernel pass")
+
+        def loop(stop: threads.Flag) -> None:
+            room = self._room(programs.TALL, side * (m + t))
+            programs.sweep(
+                *(job, self.steps, self._factors, self._tables, V, targets, weights, products, sums),
+                *(shared, stop, room),
+            )
+
+        self._work_on(loop, min(settings.resolve_jobs(n_jobs), groups), self._cost(n, m), progress, shared)
+        return np.ascontiguousarray(products.sum(axis=0).T), sums.sum(axis=0)
+
     @staticmethod
     def _side(n: int) -> int:
         """Rows of a strip."""
@@ -217,7 +240,7 @@ class Program:
         n, m, side = (int(job[i]) for i in (programs.ROWS, programs.COLUMNS, programs.SIDE))
         strips = -(-n // side)
         shared = np.zeros(programs.ROUNDS + strips, np.int64)
-        work = n * m * (self._width + 16 * len(self.steps))
+        work = self._cost(n, m)
         total = (
             strips * (strips + 1) // 2
             if job[programs.MODE] == programs.SYMMETRIC
@@ -229,17 +252,29 @@ class Program:
         def loop(stop: threads.Flag) -> None:
             self._call(job, _NONE, V, out, shared, stop)
 
-        def look() -> None:
-            if done := int(shared[programs.DONE]) - progress.done:
-                progress.advance(done)
-
-        threads.share(loop, workers, work, look)
+        self._work_on(loop, workers, work, progress, shared)
         return shared
 
     def _call(
         self, job: Integers, positions: Integers, V: Array, out: Array, shared: Integers, stop: threads.Flag
     ) -> None:
-        height = min(programs.TALL, int(job[programs.SIDE]))
-        tiles = int(job[programs.STORED] + job[programs.DEPTH]) * programs.TALL * programs.WIDE
-        room = scratch_tile("program", (tiles + self._width * (height + programs.WIDE),), self.dtype)
+        room = self._room(min(programs.TALL, int(job[programs.SIDE])), 0)
         programs.run(job, self.steps, self._factors, self._tables, positions, V, out, shared, stop, room)
+
+    def _room(self, height: int, more: int) -> Array:
+        """A work array of this thread: tiles, rows that are gathered or turned, and more."""
+        tiles = int(self._job[programs.STORED] + self._job[programs.DEPTH]) * programs.TALL * programs.WIDE
+        return scratch_tile("program", (tiles + self._width * (height + programs.WIDE) + more,), self.dtype)
+
+    def _cost(self, n: int, m: int) -> int:
+        """Additions and multiplications, about."""
+        return n * m * (self._width + 16 * len(self.steps))
+
+    def _work_on(
+        self, loop: Callable[[threads.Flag], None], workers: int, work: int, progress: Progress, shared: Integers
+    ) -> None:
+        def look() -> None:
+            if done := int(shared[programs.DONE]) - progress.done:
+                progress.advance(done)
+
+        threads.share(loop, workers, work, look)

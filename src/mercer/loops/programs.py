@@ -358,3 +358,75 @@ def run(job, steps, factors, statistics, positions, V, out, shared, stop, room):
             if other != strip:
                 add_shared(shared, ROUNDS + other, 1)
         add_shared(shared, DONE, 1)
+
+
+@jit_in_order
+def sweep(job, steps, factors, statistics, V, targets, weights, products, sums, shared, stop, room):
+    """One worker's share of a pass that uses each entry twice: ``K^T U`` for ``U = weights * (targets - K V)``.
+
+    Where V has fewer columns than there are targets, the prediction of the others is 0.
+
+    Parameters
+    ----------
+    job, steps, factors, statistics, shared, stop, room
+        As for :func:`run`. The room also has the strip, (side, m), and its answers.
+    V : ndarray of shape (m, k)
+    targets : ndarray of float64, of shape (n, t)
+    weights : ndarray of float64, of shape (n,)
+    products : ndarray of float64, of shape (groups, t, m)
+        One for each group of strips.
+    sums : ndarray of float64, of shape (groups, t)
+        Weighted squares of what is left of the targets.
+    """
+    prefer_wide_vectors()
+    n, m, side = job[ROWS], job[COLUMNS], job[SIDE]
+    k, t, groups = V.shape[1], targets.shape[1], products.shape[0]
+    strips = (n + side - 1) // side
+    lost, none = np.empty(TALL, np.int64), np.empty(0, np.int64)
+    stored, answers = room[room.size - side * (m + t) : room.size - side * t], room[room.size - side * t :]
+    values = np.empty((side, t))
+    left = np.empty((side, t))
+    F, G = np.empty(TALL * k, room.dtype), np.empty(t * m, room.dtype).reshape(t, m)
+    while stop[0] == 0:
+        group = add_shared(shared, NEXT, 1)
+        if group >= groups:
+            break
+        for strip in range(group, strips, groups):
+            begin, end = strip * side, min(strip * side + side, n)
+            height = end - begin
+            K = stored[: height * m].reshape(height, m)
+            _write(values.reshape(values.size), 0.0)
+            for j in range(0, m, WIDE):
+                if stop[0] != 0:
+                    return
+                last = min(j + WIDE, m)
+                for i in range(begin, end, TALL):
+                    rows = min(i + TALL, end) - i
+                    tile = _evaluate(job, steps, factors, statistics, (none, i, rows), (j, last - j), room, lost)
+                    for row in range(rows):
+                        line, entries = K[i - begin + row], tile[row]
+                        for column in range(entries.shape[0]):
+                            line[j + column] = entries[column]
+                    part = F[: rows * k].reshape(rows, k)
+                    np.dot(tile, V[j:last], part)
+                    for row in range(rows):
+                        for c in range(k):
+                            values[i - begin + row, c] += part[row, c]
+            size = 0.0
+            for row in range(height):
+                for c in range(t):
+                    rest = targets[begin + row, c] - values[row, c]
+                    left[row, c] = weights[begin + row] * rest
+                    sums[group, c] += left[row, c] * rest
+                    size = max(size, abs(left[row, c]))
+            # Within the range of the precision, and rounded alike in all units.
+            unit = size if room.itemsize == 4 and 0.0 < size < np.inf else 1.0
+            U = answers[: t * height].reshape(t, height)
+            for row in range(height):
+                for c in range(t):
+                    U[c, row] = left[row, c] / unit
+            np.dot(U, K, G)
+            for c in range(t):
+                for column in range(m):
+                    products[group, c, column] += unit * G[c, column]
+            add_shared(shared, DONE, 1)

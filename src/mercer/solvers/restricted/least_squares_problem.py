@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import Matrix, Positions, Vector
-from mercer.solvers.restricted.passes import Part, Passes, Visit
+from mercer.solvers.restricted.passes import Passes, Residuals
 from mercer.solvers.restricted.whitening import Whitening
 
 
@@ -55,10 +54,7 @@ class RestrictedLeastSquares:
         """
         k = gamma.shape[1]
         passes = self.rows if rows is None else rows
-        visit: Visit = _weighted_residuals
-        if self.exponents is not None:
-            visit = partial(_scaled_residuals, self.exponents)
-        products, losses = passes.sweep(self.white.coefficients(gamma), visit, (k, k))
+        products, losses = passes.sweep(self.white.coefficients(gamma), Residuals(self.exponents), (k, k))
         return self.white.pull(products) - self.alphas * gamma, losses + self.alphas * (gamma**2).sum(axis=0)
 
     def residuals_of_two(
@@ -67,9 +63,7 @@ class RestrictedLeastSquares:
         """What :meth:`residual` returns for these coordinates and for 0; one pass."""
         k = gamma.shape[1]
         passes = self.rows if rows is None else rows
-        visit: Visit = _weighted_residuals_and_targets
-        if self.exponents is not None:
-            visit = partial(_scaled_residuals_and_targets, self.exponents)
+        visit = Residuals(self.exponents, beside_zero=True)
         products, losses = passes.sweep(self.white.coefficients(gamma), visit, (2 * k, 2 * k))
         pulled = self.white.pull(products)
         objective = losses[:k] + self.alphas * (gamma**2).sum(axis=0)
@@ -81,36 +75,5 @@ class RestrictedLeastSquares:
         # Within the range of float32, whatever the units of the targets.
         size = float(np.abs(gamma).max(initial=0.0)) or 1.0
         passes = self.rows if rows is None else rows
-        products, _ = passes.sweep(self.white.coefficients(gamma / size), _weighted_values, (k, 0))
+        products, _ = passes.sweep(self.white.coefficients(-gamma / size), Residuals(of_zero=True), (k, k))
         return size * self.white.pull(products) + self.alphas * gamma
-
-
-# Functions of a module are sent to other machines by their names, which takes much less time than their code.
-def _scaled_residuals(exponents: Positions, part: Part, F: Matrix) -> tuple[Matrix, Vector]:
-    """The same for targets divided by powers of two."""
-    weighted = part.weights * (left := np.ldexp(part.targets, -exponents) - F)
-    return weighted, (weighted * left).sum(axis=0)
-
-
-def _weighted_residuals(part: Part, F: Matrix) -> tuple[Matrix, Vector]:
-    left = part.targets - F
-    weighted = part.weights * left
-    return weighted, (weighted * left).sum(axis=0)
-
-
-def _weighted_residuals_and_targets(part: Part, F: Matrix) -> tuple[Matrix, Vector]:
-    return _beside_zero(_weighted_residuals, part, F)
-
-
-def _scaled_residuals_and_targets(exponents: Positions, part: Part, F: Matrix) -> tuple[Matrix, Vector]:
-    return _beside_zero(partial(_scaled_residuals, exponents), part, F)
-
-
-def _beside_zero(visit: Visit, part: Part, F: Matrix) -> tuple[Matrix, Vector]:
-    """What a visit returns for predictions F, and beside it for predictions of 0."""
-    ours, zeros = visit(part, F), visit(part, np.zeros_like(F))
-    return np.hstack([ours[0], zeros[0]]), np.concatenate([ours[1], zeros[1]])
-
-
-def _weighted_values(part: Part, F: Matrix) -> tuple[Matrix, Vector]:
-    return part.weights * F, np.zeros(0)

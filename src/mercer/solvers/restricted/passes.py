@@ -14,6 +14,7 @@ from mercer._errors import DataError
 from mercer._types import Matrix, Positions, Vector
 from mercer.engine import arrays, strips, tiles
 from mercer.gram.hold import check_finite, first_rows_in_single, held_in_single
+from mercer.gram.operator import Gram
 from mercer.gram.protocol import GramMatrix
 
 # Rows whose kernel values in float32 are in memory at once while those of a sample become float64.
@@ -31,6 +32,41 @@ class Part:
 
 Visit = Callable[[Part, Matrix], tuple[Matrix, Vector]]
 Revise = Callable[[Part, Matrix], Matrix]
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """A visit with ``U = weights * (targets - F)`` and its squares, which compiled passes make by themselves.
+
+    Parameters
+    ----------
+    exponents : ndarray of int of shape (t,), optional
+        Targets are divided by two to these powers.
+    beside_zero : bool
+        Whether the same for predictions of 0 is beside it.
+    of_zero : bool
+        Whether the targets are 0 instead.
+    """
+
+    exponents: Positions | None = None
+    beside_zero: bool = False
+    of_zero: bool = False
+
+    def __call__(self, part: Part, F: Matrix) -> tuple[Matrix, Vector]:
+        """What a pass adds up of a part, for its predictions."""
+        targets = self.targets(part.targets)
+        k = F.shape[1]
+        left = np.hstack([targets[:, :k] - F, targets[:, k:]])
+        weighted = part.weights * left
+        return weighted, (weighted * left).sum(axis=0)
+
+    def targets(self, targets: Matrix) -> Matrix:
+        """Those that predictions are taken from."""
+        if self.of_zero:
+            return np.zeros_like(targets)
+        if self.exponents is not None:
+            targets = np.ldexp(targets, -self.exponents)
+        return np.hstack([targets, targets]) if self.beside_zero else targets
 
 
 class Passes(Protocol):
@@ -117,6 +153,12 @@ class StoredRows:
 
     def sweep(self, V: Matrix, visit: Visit, widths: tuple[int, int]) -> tuple[Matrix, Vector]:
         """``K^T U`` and sums over strips of rows."""
+        if isinstance(visit, Residuals) and isinstance(self.gram, Gram) and self.first is None:
+            targets = np.ascontiguousarray(visit.targets(self.targets))
+            found = self.gram.pull_residuals(V, targets, self.weights, self.n_jobs)
+            if found is not None:
+                check_finite(found[0])
+                return found
 
         def strip(rows: slice, values: Matrix) -> tuple[Matrix, Vector]:
             return visit(self._part(rows), values)
