@@ -13,9 +13,14 @@ from mercer.loops.exponential import exponential_float32, exponential_float64, i
 _is_own_usable = functools.cache(intrinsics_work)
 
 
+def compiled_works() -> bool:
+    """Whether the compiled functions work on this processor."""
+    return _is_own_usable()
+
+
 def exponential(t: Array) -> Array:
     """``t = exp(t)`` in place; returns ``t``. Overflowing values become infinite, and subnormal ones may become 0."""
-    if not t.flags.c_contiguous or t.dtype not in (np.float32, np.float64) or not _is_own_usable():
+    if not t.flags.c_contiguous or t.dtype not in (np.float32, np.float64) or not compiled_works():
         # An overflow shows as an infinity, for which learners raise an error with a message of their own.
         with np.errstate(over="ignore"):
             return np.exp(t, out=t)

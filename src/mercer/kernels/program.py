@@ -14,6 +14,7 @@ from mercer.engine import settings, strips, threads
 from mercer.engine.progress import Progress
 from mercer.engine.tiles import TILE, scratch_tile
 from mercer.kernels.base import Expression, is_overridden
+from mercer.kernels.elementary import compiled_works
 from mercer.kernels.inputs import Frame, Index, Rows, Scope
 from mercer.loops import programs
 
@@ -143,6 +144,8 @@ class Program:
     def of(cls, plan: Plan, dtype: np.dtype) -> Program | None:
         """The program of a plan, or None where compiled loops do not compute its kernel."""
         if plan.left.n * plan.right.n < max(LEAST_ENTRIES, 1) or plan.kernel.tile != TILE:
+            return None
+        if not compiled_works():
             return None
         lowering = Lowering(plan, dtype)
         if not lowering.kernel(plan.kernel) or lowering.depth > _DEEPEST or len(lowering.steps) > _LONGEST:

@@ -298,10 +298,9 @@ def run(job, steps, factors, statistics, positions, V, out, shared, stop, room):
             other = (major - strip) % strips
             if other < strip:
                 continue
-            while (read_shared(shared, ROUNDS + strip) < major or read_shared(shared, ROUNDS + other) < major) and stop[
-                0
-            ] == 0:
-                pass
+            while min(read_shared(shared, ROUNDS + strip), read_shared(shared, ROUNDS + other)) < major:
+                if stop[0] != 0:
+                    return
             start, final = other * side, min(other * side + side, n)
         elif job[MIRROR] and final <= begin:
             add_shared(shared, DONE, 1)
