@@ -19,7 +19,7 @@ TOPICS = {
     "explain": "tables",
     "kernels": "centring_and_norms exactness hostile_parameters hostile_values interruption",
     "losses": "penalties",
-    "loops": "notice",
+    "loops": "inlined notice",
     "maps": "exact_maps random_maps",
     "persistence": "tables",
     "reports": "browser",

@@ -51,6 +51,9 @@ for dtype in (np.float64, np.float32):
     ):
         model.fit(X, y).predict(X)
     mercer.GridSearchCV(mercer.KernelRidge(kernel="rbf"), {"alpha": [0.1, 1], "gamma": [0.1, 1.0]}).fit(X, y).predict(X)
+    large = np.random.default_rng(0).normal(size=(50_000, 12)).astype(dtype)
+    mercer.SVC().fit(large[:2500], large[:2500, 0] > 0).predict(large)
+    mercer.KernelRidge(kernel="rbf", approximation="nystroem", n_landmarks=100).fit(large, large[:, 0]).predict(large)
 X, y = classes
 mercer.report(mercer.SVC().fit(X, y), X, y)
 mercer.report(mercer.KernelRidge(kernel="rbf").fit(*numbers), *numbers)

@@ -23,6 +23,8 @@ Step = Callable[[], None]
 def steps() -> dict[str, Step]:
     """Return the steps by name, the longest first."""
     return {
+        "large blocks, float64": lambda: _large(np.float64),
+        "large blocks, float32": lambda: _large(np.float32),
         "one class and nu": _nu,
         "support vectors, few rows": lambda: _classify(mercer.SVC(), 60, 3),
         "support vectors": lambda: _classify(mercer.SVC(), 700, 2),
@@ -86,6 +88,14 @@ def _regress(model: Any, *sizes: int) -> None:
     for n in sizes:
         for X in _rows(n):
             _use(clone(model).fit(X, _numbers(X)), X)
+
+
+def _large(dtype: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(2**16, 9)).astype(dtype)
+    gram = mercer.Gram(kernels.RBF(2.0), X[: 2**11])
+    gram.dense()
+    gram @ np.ones(2**11, dtype)
+    mercer.KernelRidge(kernel="rbf", approximation="nystroem", n_landmarks=100).fit(X, _numbers(X)).predict(X)
 
 
 def _unscaled() -> None:

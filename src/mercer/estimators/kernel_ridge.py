@@ -499,6 +499,18 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
         For searches, which compare predictions of many penalties: there are no certificates, and nothing is said of
         penalties that are worse than a constant.
+
+        Parameters
+        ----------
+        values : sequence of float
+            The penalties.
+        X : array-like, sparse matrix or sequence of n rows
+        y : array-like of shape (n,) or (n, n_targets)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        KernelRidge
         """
         given = self._solution
         model, rows, system = self._problem_along(values, X, y, sample_weight)

@@ -17,6 +17,7 @@ from mercer.kernels.base import Expression, is_overridden
 from mercer.kernels.elementary import compiled_works
 from mercer.kernels.inputs import Frame, Index, Rows, Scope
 from mercer.loops import programs
+from mercer.loops.programs import Code, Sums, Team, Weighted
 
 if TYPE_CHECKING:
     from mercer.kernels.plan import Plan
@@ -133,11 +134,11 @@ class Program:
     def __init__(self, lowering: Lowering, shape: tuple[int, int]) -> None:
         self.dtype, self.shape, self._symmetric = lowering.dtype, shape, lowering.left is lowering.right
         self.steps = np.array(lowering.steps, np.int64)
-        self._factors = np.array(lowering.factors)
-        self._tables = np.array(lowering.tables, np.int64).reshape(-1, programs.TABLE)
+        tables = np.array(lowering.tables, np.int64).reshape(-1, programs.TABLE)
+        self._code = Code(self.steps, np.array(lowering.factors), tables)
         self._job = np.zeros(programs.JOB, np.int64)
         self._job[[programs.STORED, programs.DEPTH]] = lowering.stored, lowering.depth + 1
-        self._width = int(self._tables[:, programs.WIDTH].max(initial=0))
+        self._width = int(tables[:, programs.WIDTH].max(initial=0))
         self._alive = lowering.alive
 
     @classmethod
@@ -209,8 +210,7 @@ class Program:
         def loop(stop: threads.Flag) -> None:
             room = self._room(programs.TALL, side * (m + t))
             programs.sweep(
-                *(job, self.steps, self._factors, self._tables, V, targets, weights, products, sums),
-                *(shared, stop, room),
+                job, self._code, V, Weighted(targets, weights), Sums(products, sums), Team(shared, stop), room
             )
 
         self._work_on(loop, min(settings.resolve_jobs(n_jobs), groups), self._cost(n, m), progress, shared)
@@ -262,7 +262,7 @@ class Program:
         self, job: Integers, positions: Integers, V: Array, out: Array, shared: Integers, stop: threads.Flag
     ) -> None:
         room = self._room(min(programs.TALL, int(job[programs.SIDE])), 0)
-        programs.run(job, self.steps, self._factors, self._tables, positions, V, out, shared, stop, room)
+        programs.run(job, self._code, positions, V, out, Team(shared, stop), room)
 
     def _room(self, height: int, more: int) -> Array:
         """A work array of this thread: tiles, rows that are gathered or turned, and more."""

@@ -177,13 +177,14 @@ def _assess_both(F, linear, weights, a, total, figures):
 
 
 @jit_in_order
-def solve_nu_with_later(strip, classes, bound, values, answers, nu, rule, room):
+def solve_nu_with_later(strip, classes, bound, kept, nu, rule, room):
     """The nu-SVM of the class of a strip with each later one, as far as a pair has at most ``rule.most`` rows.
 
     The same as :func:`mercer.loops.pairs.solve_with_later`; ``values.beta`` and its gradient, the offsets and the
     violation among the figures are those after the division by rho. Pairs whose margin is no more than rounding are
     left unsolved.
     """
+    values, answers = kept
     offsets, figures, solved = answers
     for t in range(offsets.shape[0]):
         j = strip.first + 1 + t

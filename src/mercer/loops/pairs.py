@@ -212,12 +212,13 @@ def _pose(place, bound, start, linear, weights):
 
 
 @jit_in_order
-def solve_with_later(strip, classes, bound, values, answers, intercept, rule, room):
+def solve_with_later(strip, classes, bound, kept, intercept, rule, room):
     """The C-SVC of the class of a strip with each later one, as far as a pair has at most ``rule.most`` rows.
 
-    ``bound`` (n,) and ``values`` are laid out over all rows. Pairs that steps alone do not bring to ``rule.exact``, or
-    as near as rounding lets them, are left unsolved.
+    ``bound`` (n,) and the values that are ``kept``, with the answers, are laid out over all rows. Pairs that steps
+    alone do not bring to ``rule.exact``, or as near as rounding lets them, are left unsolved.
     """
+    values, answers = kept
     offsets, figures, solved = answers
     for t in range(offsets.shape[0]):
         j = strip.first + 1 + t

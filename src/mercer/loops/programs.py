@@ -6,11 +6,14 @@ so that each of them needs Python once, and sums have an order that depends on t
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
+from mercer._types import Array, Integers, Matrix, Vector
 from mercer.loops import distances
 from mercer.loops._jit import jit_in_order, prefer_wide_vectors
 from mercer.loops.addresses import add_shared, matrix_at, read_double, read_int, read_shared, read_single, vector_at
@@ -40,6 +43,44 @@ NEXT, DONE, NOT_FINITE, ROUNDS = range(4)
 # Of a tile: the shape in which OpenBLAS multiplies rows of 4 to 300 columns fastest, on average.
 TALL, WIDE = 256, 256
 _DOUBLE = np.empty(0)
+
+
+class Code(NamedTuple):
+    """A program."""
+
+    steps: Integers
+    """(p, 2): codes, and the number of a statistic."""
+    factors: Array
+    """(p, 4)"""
+    statistics: Integers
+    """(s, TABLE): those that are stored come first."""
+
+
+class Team(NamedTuple):
+    """What workers share."""
+
+    shared: Integers
+    """Whole numbers, by the names above, with zeros at first."""
+    stop: NDArray[np.uint8]
+    """Ends the work once its first byte is not 0."""
+
+
+class Weighted(NamedTuple):
+    """Targets of a pass."""
+
+    targets: Matrix
+    """(n, t), in float64."""
+    weights: Vector
+    """(n,)"""
+
+
+class Sums(NamedTuple):
+    """What the groups of strips add up."""
+
+    products: Array
+    """(groups, t, m)"""
+    squares: Array
+    """(groups, t)"""
 
 
 @intrinsic
@@ -192,24 +233,25 @@ def _statistic(statistic, factor, rows, columns, tile, spare, lost):
 
 
 @jit_in_order
-def _evaluate(job, steps, factors, statistics, rows, columns, room, lost):
+def _evaluate(job, code, rows, columns, room, lost):
     """The tile of some rows and columns, (n, m), in the room."""
+    steps, factors, statistics = code
     n, m = rows[2], columns[1]
     size, place = n * m, TALL * WIDE
     slots = job[STORED]
     spare = room[(slots + job[DEPTH]) * place :]
     top = slots - 1
     for p in range(steps.shape[0]):
-        code, which, factor = steps[p, 0], steps[p, 1], factors[p, 0]
-        if code <= CONSTANT:
+        step, which, factor = steps[p, 0], steps[p, 1], factors[p, 0]
+        if step <= CONSTANT:
             # Statistics that several steps need have places of their own, below the stack.
-            stored = code == STATISTIC and which < slots
+            stored = step == STATISTIC and which < slots
             top += not stored
             at = which if stored else top
             x = room[at * place : at * place + size]
-            if code == STATISTIC:
+            if step == STATISTIC:
                 _statistic(statistics[which], factor, rows, columns, x.reshape(n, m), spare, lost)
-            elif code == RECALL:
+            elif step == RECALL:
                 _copy(room[which * place : which * place + size], x, room.dtype.type(factor))
             else:
                 _write(x, room.dtype.type(factor))
@@ -217,35 +259,35 @@ def _evaluate(job, steps, factors, statistics, rows, columns, room, lost):
         x = room[top * place : top * place + size]
         # Above the stack, or below the uppermost tile.
         y = room[(top + 1) * place : (top + 1) * place + size]
-        if code == SCALE:
+        if step == SCALE:
             _scale(x, room.dtype.type(factor))
-        elif code == SHIFT:
+        elif step == SHIFT:
             _shift(x, room.dtype.type(factor))
-        elif code == EXPONENTIAL:
+        elif step == EXPONENTIAL:
             _exponential(x)
-        elif code == ROOT:
+        elif step == ROOT:
             _roots(x, y, room.dtype.type(factor))
-        elif code == DECAY:
+        elif step == DECAY:
             _roots(x, y, room.dtype.type(factor))
             _exponential(y)
             _polynomials(
                 x, y, room.dtype.type(factors[p, 1]), room.dtype.type(factors[p, 2]), room.dtype.type(factors[p, 3])
             )
-        elif code == RAISE:
+        elif step == RAISE:
             _raise(x, y, np.int64(factor))
-        elif code == POWER:
+        elif step == POWER:
             for k in range(size):
                 x[k] = x[k] ** room.dtype.type(factor)
-        elif code == LOG1P:
+        elif step == LOG1P:
             for k in range(size):
                 x[k] = math.log1p(x[k])
-        elif code == TANH:
+        elif step == TANH:
             for k in range(size):
                 x[k] = math.tanh(x[k])
         else:
             top -= 1
             z = room[top * place : top * place + size]
-            if code == ADD:
+            if step == ADD:
                 _add(z, x)
             else:
                 _multiply(z, x)
@@ -253,31 +295,25 @@ def _evaluate(job, steps, factors, statistics, rows, columns, room, lost):
 
 
 @jit_in_order
-def run(job, steps, factors, statistics, positions, V, out, shared, stop, room):
+def run(job, code, positions, V, out, team, room):
     """One worker's share of a block.
 
     Parameters
     ----------
     job : ndarray of int64
         By the names above.
-    steps : ndarray of int64, of shape (p, 2)
-        Codes, and the number of a statistic.
-    factors : ndarray of float64, of shape (p, 4)
-    statistics : ndarray of int64, of shape (s, TABLE)
-        Those that are stored come first.
+    code : Code
     positions : ndarray of int64
         Of the rows; empty for all after the first.
     V : ndarray of shape (m, k)
     out : ndarray of float64, of shape (chunks, n, k)
         Sums; of a symmetric matrix (1, n, k).
-    shared : ndarray of int64
-        Among all workers, with zeros at first.
-    stop : ndarray of uint8
-        Ends the work once it is not 0.
+    team : Team
     room : ndarray
         Of this worker, in the precision of the tiles.
     """
     prefer_wide_vectors()
+    shared, stop = team
     n, m, side, chunk, mode = job[ROWS], job[COLUMNS], job[SIDE], job[CHUNK], job[MODE]
     strips, chunks = (n + side - 1) // side, (m + chunk - 1) // chunk
     tasks = strips * (strips if mode == SYMMETRIC else chunks)
@@ -315,7 +351,7 @@ def run(job, steps, factors, statistics, positions, V, out, shared, stop, room):
                 stop_row = min(i + TALL, end)
                 height = stop_row - i
                 where = (positions, i if positions.shape[0] else first_row + i, height)
-                tile = _evaluate(job, steps, factors, statistics, where, (first_column + j, last - j), room, lost)
+                tile = _evaluate(job, code, where, (first_column + j, last - j), room, lost)
                 if mode == FILL:
                     # Of rows with themselves what is above the diagonal, and its mirror image.
                     crosses = job[MIRROR] != 0 and j < begin + side
@@ -360,24 +396,21 @@ def run(job, steps, factors, statistics, positions, V, out, shared, stop, room):
 
 
 @jit_in_order
-def sweep(job, steps, factors, statistics, V, targets, weights, products, sums, shared, stop, room):
+def sweep(job, code, V, weighted, totals, team, room):
     """One worker's share of a pass that uses each entry twice: ``K^T U`` for ``U = weights * (targets - K V)``.
 
     Where V has fewer columns than there are targets, the prediction of the others is 0.
 
     Parameters
     ----------
-    job, steps, factors, statistics, shared, stop, room
+    job, code, team, room
         As for :func:`run`. The room also has the strip, (side, m), and its answers.
     V : ndarray of shape (m, k)
-    targets : ndarray of float64, of shape (n, t)
-    weights : ndarray of float64, of shape (n,)
-    products : ndarray of float64, of shape (groups, t, m)
-        One for each group of strips.
-    sums : ndarray of float64, of shape (groups, t)
-        Weighted squares of what is left of the targets.
+    weighted : Weighted
+    totals : Sums
     """
     prefer_wide_vectors()
+    (targets, weights), (products, sums), (shared, stop) = weighted, totals, team
     n, m, side = job[ROWS], job[COLUMNS], job[SIDE]
     k, t, groups = V.shape[1], targets.shape[1], products.shape[0]
     strips = (n + side - 1) // side
@@ -401,7 +434,7 @@ def sweep(job, steps, factors, statistics, V, targets, weights, products, sums, 
                 last = min(j + WIDE, m)
                 for i in range(begin, end, TALL):
                     rows = min(i + TALL, end) - i
-                    tile = _evaluate(job, steps, factors, statistics, (none, i, rows), (j, last - j), room, lost)
+                    tile = _evaluate(job, code, (none, i, rows), (j, last - j), room, lost)
                     for row in range(rows):
                         line, entries = K[i - begin + row], tile[row]
                         for column in range(entries.shape[0]):

@@ -144,10 +144,10 @@ class _TinyPairs:
             room = PairRoom.of(int(rows[rows <= MOST].max(initial=0)))
             if rule.nu is None:
                 values = PairValues(self.start, whole.beta, whole.gradient)
-                solve_with_later(strip, classes, self.upper, values, answers, rule.intercept, limits, room)
+                solve_with_later(strip, classes, self.upper, (values, answers), rule.intercept, limits, room)
             else:
                 parts, nu = NuValues(whole.state, whole.beta, whole.gradient), NuParameters(0.5 * rule.nu, self.eps)
-                solve_nu_with_later(strip, classes, self.upper, parts, answers, nu, limits, room)
+                solve_nu_with_later(strip, classes, self.upper, (parts, answers), nu, limits, room)
             # Slacks of rounding are removed where pairs are solved alone.
             solved &= rule.accepts(figures) & ~rule.has_slack(figures)
             if solved.any():
