@@ -18,6 +18,7 @@ from mercer.gram import Gram
 from mercer.kernels import program
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.program import Program
+from mercer.loops import programs
 
 LOWERED: list[Kernel] = [
     k.Linear() + 2.0,
@@ -37,7 +38,6 @@ LOWERED: list[Kernel] = [
     k.Polynomial(degree=1),
     k.Polynomial(degree=7, scale=0.1),
     k.ExponentialDot(0.2),
-    k.Sigmoid(0.3, offset=0.1),
     2.0 * k.RBF(1.0) + k.Polynomial(2) * k.Matern(1.0) + k.Linear() ** 3,
     k.exp(0.1 * k.Linear()) * k.RBF(2.0) ** 1.5,
     k.RBF(1.0).on([0]) + 0.5 * k.Matern(1.0).on([1, 2]) + k.RBF(1.0).on([0]) * k.Matern(2.0).on([0]),
@@ -188,3 +188,58 @@ def test_wide_rows() -> None:
     gram.fill(np.array([7, 3]), slice(0, 40), chosen)
     np.testing.assert_allclose(chosen, K[[7, 3]], atol=1e-5)
     np.testing.assert_allclose(gram @ np.ones(40, np.float32), K.sum(axis=1), rtol=1e-5)
+
+
+def test_positions_count_from_the_end_and_stay_inside() -> None:
+    # Equal rows: every distance is computed from the rows as they were given.
+    X = np.random.default_rng(0).normal(size=(7, 5))[np.arange(300) % 7]
+    gram = Gram(k.RBF(2.0), X)
+    K, back, tile = gram.dense(), np.arange(-1, -301, -1), np.empty((2, 300))
+    np.testing.assert_allclose(gram.block(back), K[::-1])
+    np.testing.assert_allclose(gram.restrict(back).restrict(np.array([-1, 3])).dense(), K[[0, -4]])
+    gram.fill(np.array([-1, -2]), slice(0, 300), tile)
+    np.testing.assert_allclose(tile, K[[-1, -2]])
+    with pytest.raises(IndexError, match=r"positions of rows range from 1 to 1000000000000, but there are 300"):
+        gram.fill(np.array([10**12, 1]), slice(0, 300), tile)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_arrays_to_write_to(symmetric: bool) -> None:
+    n = 600
+    X = np.random.default_rng(0).normal(size=(n, 5))
+    gram = Gram(k.RBF(3.0), X, None if symmetric else X.copy())
+    K, fields = gram.dense(), np.zeros(n, np.dtype([("row", "f8", (n,)), ("tag", "i4")]))
+    fields["tag"] = 7
+    wide, single = np.zeros((n, 3 * n)), np.zeros((n, n), np.float32)
+    for out in (fields["row"], np.zeros((n, n))[::-1], np.zeros((n, n)).T, wide[:, n : 2 * n], wide[:, ::3], single):
+        np.testing.assert_allclose(gram.dense(out), K, atol=1e-6)
+    assert (fields["tag"] == 7).all() and not wide[:, 2 * n + 1 :: 3].any()
+    one = np.zeros((1, n))[::-1]
+    gram.fill(slice(5, 6), slice(0, n), one)
+    np.testing.assert_allclose(one, K[5:6])
+
+
+def test_read_only_arrays_need_no_other_code() -> None:
+    X = np.random.default_rng(0).normal(size=(300, 5))
+    gram, v = Gram(k.RBF(2.0), X), np.ones((300, 1))
+    expected, known = gram @ v, len(programs.run.overloads)
+    v.setflags(write=False)
+    np.testing.assert_array_equal(gram @ v, expected)
+    np.testing.assert_array_equal(gram @ np.broadcast_to(1.0, (300, 1)), expected)
+    assert len(programs.run.overloads) == known
+
+
+def test_where_the_main_thread_is_a_worker_another_one_runs_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C reaches the main thread between calls alone."""
+    monkeypatch.setattr(threads, "_LONG", 0)
+    X = np.random.default_rng(0).normal(size=(300, 5))
+    gram, callers = Gram(k.RBF(2.0), X), []
+    call = programs.run
+
+    def seen(*arguments: Any) -> None:
+        callers.append(threading.current_thread())
+        call(*arguments)
+
+    monkeypatch.setattr(programs, "run", seen)
+    threads.run([lambda: gram @ np.ones(300)] * 2, 2)
+    assert len(callers) == 2 and threading.main_thread() not in callers

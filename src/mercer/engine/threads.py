@@ -370,10 +370,15 @@ def share(loop: Callable[[Flag], Any], workers: int, steps: float, look: Task) -
     """
     apart = steps >= _LONG and threading.current_thread() is threading.main_thread()
     with one_blas_thread():
-        if getattr(_inside, "worker", False) or (workers <= 1 and not apart):
-            stop: Flag | None = getattr(_inside, "stop", None)
-            loop(np.zeros(1, np.uint8) if stop is None else stop)
-            checkpoint()
+        if getattr(_inside, "worker", False):
+
+            def alone(stop: Flag) -> None:
+                _limiter.enforce()
+                loop(stop)
+
+            interruptible(alone, (), steps)
+        elif workers <= 1 and not apart:
+            interruptible(loop, (), 0)
         else:
             _run_on_pool([lambda: loop(_inside.stop)] * max(workers, 1), max(workers, 1), look if apart else None)
     look()

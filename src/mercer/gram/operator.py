@@ -44,7 +44,8 @@ def as_index(index: Any, n: int, what: str) -> Index:
         )
     if positions.size and (positions.min() < -n or positions.max() >= n):
         raise DataError(f"{what} range from {positions.min()} to {positions.max()}, but there are only {n}.")
-    return positions.astype(np.intp, copy=False)
+    positions = positions.astype(np.intp, copy=False)
+    return np.where(positions < 0, positions + n, positions) if positions.size and positions.min() < 0 else positions
 
 
 def check_factor(V: Any, m: int) -> np.ndarray:

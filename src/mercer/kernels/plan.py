@@ -78,8 +78,8 @@ class Plan:
 
     def fill(self, rows: Index, columns: slice, out: Array) -> None:
         """Write one tile."""
-        program = self.program(out.dtype) if out.size and out.strides[-1] == out.itemsize else None
-        if program is not None:
+        program = self.program(out.dtype) if out.size else None
+        if program is not None and program.writes(out):
             program.fill(rows, columns, out)
             return
         pairs = self.pairs(rows, columns, out.dtype)
@@ -134,8 +134,8 @@ class Plan:
             self.prepare()
         if out is None:
             out = np.empty(self.shape, self.dtype)
-        program = self.program(out.dtype) if out.size and out.strides[-1] == out.itemsize else None
-        if program is None:
+        program = self.program(out.dtype) if out.size else None
+        if program is None or not program.writes(out):
             tiles.dense(self._fill_checked if checked else self.fill, out, self.symmetric, n_jobs, self.tile)
         elif not program.dense(out, n_jobs, checked):
             check_finite(out, self.kernel)

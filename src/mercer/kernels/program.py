@@ -30,11 +30,13 @@ _TASKS = 64
 _LEAST_SIDE = 64
 # A program takes seconds to compile for a precision, once on a machine: more than it saves on fewer entries than these.
 LEAST_ENTRIES = 2**22
-# Numbers of rows that are gathered at once.
+# Sides of a tile: OpenBLAS multiplies wide rows a third faster in the second, which leaves the cache of a core.
+_NARROW_SIDE, _WIDE_SIDE, _NARROW = 256, 512, 128
+# Numbers of rows that are gathered or turned at once.
 _GATHERED = 2**20
 # Additions and multiplications that are worth another worker.
 _WORTH = 2**21
-_NONE = np.empty(0, np.int64)
+_NONE: Integers = np.empty(0, np.int64)
 _NO_SUMS, _NO_FACTOR = np.empty((0, 0, 0)), {np.dtype(t): np.empty((0, 0), t) for t in (np.float32, np.float64)}
 
 
@@ -138,6 +140,7 @@ class Program:
         self._code = Code(self.steps, np.array(lowering.factors), tables)
         self._job = np.zeros(programs.JOB, np.int64)
         self._job[[programs.STORED, programs.DEPTH]] = lowering.stored, lowering.depth + 1
+        self._turned = bool((tables[:, programs.KIND] == programs.DIFFERENCES).any())
         self._width = int(tables[:, programs.WIDTH].max(initial=0))
         self._alive = lowering.alive
 
@@ -156,12 +159,8 @@ class Program:
     def fill(self, rows: Index, columns: slice, out: Array) -> None:
         """Write one tile in this thread; the rows of ``out`` must be contiguous."""
         n, m = out.shape
-        if isinstance(rows, slice):
-            first, positions, side = rows.start, _NONE, programs.TALL
-        else:
-            first, positions = 0, np.ascontiguousarray(rows, np.int64)
-            side = min(programs.TALL, max(16, _GATHERED // max(self._width, 1)))
-        job = self._new_job(programs.FILL, n, m, side, m)
+        first, positions = (rows.start, _NONE) if isinstance(rows, slice) else (0, _inside(rows, self.shape[0]))
+        job = self._new_job(programs.FILL, n, m, n, m, picked=len(positions) > 0)
         job[[programs.FIRST_ROW, programs.FIRST_COLUMN]] = first, columns.start
         # Rows with themselves, to the last bit.
         job[programs.MIRROR] = self._symmetric and isinstance(rows, slice) and rows == columns
@@ -169,6 +168,12 @@ class Program:
         self._call(
             job, positions, _NO_FACTOR[self.dtype], _NO_SUMS, np.zeros(programs.ROUNDS, np.int64), np.zeros(1, np.uint8)
         )
+
+    def writes(self, out: Array) -> bool:
+        """Whether :meth:`fill` and :meth:`dense` can write to an array: to rows of numbers side by side, one after the
+        other."""
+        row, item = (out.strides[0] if len(out) > 1 else out.shape[1] * out.itemsize), out.itemsize
+        return bool(out.strides[1] == item and row % item == 0 and row >= out.shape[1] * item and out.flags.aligned)
 
     def dense(self, out: Array, n_jobs: int | None, checked: bool) -> bool:
         """Write the whole block; whether all of its entries are finite, if that is checked."""
@@ -178,7 +183,7 @@ class Program:
         job = self._new_job(programs.FILL, n, m, side, chunk)
         job[[programs.MIRROR, programs.CHECK]] = self._symmetric, checked
         self._aim(job, out)
-        shared = self._share(job, _NO_FACTOR[self.dtype], _NO_SUMS, n_jobs, "Gram matrix")
+        shared = self._share(job, _NO_FACTOR[self.dtype], _NO_SUMS, n_jobs, "Gram matrix", out)
         return not shared[programs.NOT_FINITE]
 
     def product(self, V: Array, n_jobs: int | None) -> Matrix:
@@ -191,7 +196,7 @@ class Program:
             job = self._new_job(programs.PRODUCT, n, m, side, self._chunk(n, m, side))
         chunks = 1 if self._symmetric else -(-m // job[programs.CHUNK])
         out = np.zeros((chunks, n, k))
-        self._share(job, V, out, n_jobs, "kernel product")
+        self._share(job, _writeable(V), out, n_jobs, "kernel product")
         return out[0] if chunks == 1 else out.sum(axis=0)
 
     def sweep(self, V: Array, targets: Matrix, weights: Vector, n_jobs: int | None) -> tuple[Matrix, Vector]:
@@ -200,15 +205,16 @@ class Program:
         The prediction of targets beyond the columns of V is 0.
         """
         (n, m), t = self.shape, targets.shape[1]
-        side = max(_LEAST_SIDE, min(2 * programs.TALL, strips.entries_at_once(self.dtype) // m))
+        side = max(_LEAST_SIDE, min(TILE, strips.entries_at_once(self.dtype) // m))
         groups = strips.group_count(-(-n // side), m * t)
+        V, targets, weights = _writeable(V), _writeable(targets), _writeable(weights)
         job = self._new_job(programs.PRODUCT, n, m, side, m)
         shared = np.zeros(programs.ROUNDS, np.int64)
         products, sums = np.zeros((groups, t, m)), np.zeros((groups, t))
         progress = Progress(-(-n // side), "kernel pass")
 
         def loop(stop: threads.Flag) -> None:
-            room = self._room(programs.TALL, side * (m + t))
+            room = self._room(job, more=side * (m + t))
             programs.sweep(
                 job, self._code, V, Weighted(targets, weights), Sums(products, sums), Team(shared, stop), room
             )
@@ -218,19 +224,23 @@ class Program:
 
     @staticmethod
     def _side(n: int) -> int:
-        """Rows of a strip."""
-        return min(programs.TALL, max(_LEAST_SIDE, -(-n // (_TASKS // 2) // 64) * 64))
+        """Rows of a strip: a power of two, so that tiles are whole."""
+        return min(TILE, max(_LEAST_SIDE, 1 << (max(n // (_TASKS // 2), 1).bit_length() - 1)))
 
     @staticmethod
     def _chunk(n: int, m: int, side: int) -> int:
         """Columns of a task."""
         several = max(1, _TASKS // -(-n // side))
-        return -(-m // several // programs.WIDE) * programs.WIDE
+        return -(-m // several // TILE) * TILE
 
-    def _new_job(self, mode: int, n: int, m: int, side: int, chunk: int) -> Integers:
+    def _new_job(self, mode: int, n: int, m: int, side: int, chunk: int, picked: bool = False) -> Integers:
         job = self._job.copy()
         job[:3] = mode, n, m
-        job[[programs.SIDE, programs.CHUNK]] = side, max(chunk, 1)
+        job[[programs.SIDE, programs.CHUNK]] = side, chunk
+        base = _WIDE_SIDE if self._width > _NARROW else _NARROW_SIDE
+        most = max(_GATHERED // max(self._width, 1), 16)
+        tall = max(min(side, base, most if picked else base), 16)
+        job[[programs.TALL, programs.WIDE]] = tall, min(base * base // tall, most if self._turned else base * base)
         return job
 
     def _aim(self, job: Integers, out: Array) -> None:
@@ -239,7 +249,10 @@ class Program:
             out.strides[0] // out.itemsize if len(out) > 1 else out.shape[1],
         )
 
-    def _share(self, job: Integers, V: Array, out: Array, n_jobs: int | None, what: str) -> Integers:
+    def _share(
+        self, job: Integers, V: Array, out: Array, n_jobs: int | None, what: str, target: Any = None
+    ) -> Integers:
+        """Run a job, and return what workers shared. ``target`` is the array that it has the address of."""
         n, m, side = (int(job[i]) for i in (programs.ROWS, programs.COLUMNS, programs.SIDE))
         strips = -(-n // side)
         shared = np.zeros(programs.ROUNDS + strips, np.int64)
@@ -251,8 +264,11 @@ class Program:
         )
         progress = Progress(total, what)
         workers = min(settings.resolve_jobs(n_jobs), total, 1 + work // _WORTH)
+        if job[programs.MODE] == programs.SYMMETRIC:
+            # As many as can meet in a round.
+            workers = min(workers, max(strips // 2, 1))
 
-        def loop(stop: threads.Flag) -> None:
+        def loop(stop: threads.Flag, keep: Any = target) -> None:
             self._call(job, _NONE, V, out, shared, stop)
 
         self._work_on(loop, workers, work, progress, shared)
@@ -261,13 +277,15 @@ class Program:
     def _call(
         self, job: Integers, positions: Integers, V: Array, out: Array, shared: Integers, stop: threads.Flag
     ) -> None:
-        room = self._room(min(programs.TALL, int(job[programs.SIDE])), 0)
+        room = self._room(job, len(positions) > 0)
         programs.run(job, self._code, positions, V, out, Team(shared, stop), room)
 
-    def _room(self, height: int, more: int) -> Array:
-        """A work array of this thread: tiles, rows that are gathered or turned, and more."""
-        tiles = int(self._job[programs.STORED] + self._job[programs.DEPTH]) * programs.TALL * programs.WIDE
-        return scratch_tile("program", (tiles + self._width * (height + programs.WIDE) + more,), self.dtype)
+    def _room(self, job: Integers, picked: bool = False, more: int = 0) -> Array:
+        """A work array of this thread: tiles, rows that are gathered and turned, and more."""
+        tall, wide = int(job[programs.TALL]), int(job[programs.WIDE])
+        tiles = int(job[programs.STORED] + job[programs.DEPTH]) * tall * wide
+        rows = self._width * (tall * (picked or self._turned) + wide * self._turned)
+        return scratch_tile("program", (tiles + rows + more,), self.dtype)
 
     def _cost(self, n: int, m: int) -> int:
         """Additions and multiplications, about."""
@@ -281,3 +299,21 @@ class Program:
                 progress.advance(done)
 
         threads.share(loop, workers, work, look)
+
+
+def _writeable(array: Any) -> Any:
+    """The same numbers in the one form that loops are compiled for."""
+    return array if array.flags.writeable and array.flags.c_contiguous else np.array(array, order="C")
+
+
+def _inside(positions: Array, n: int) -> Integers:
+    """Positions counted from the first of n rows, as new numbers.
+
+    >>> _inside(np.array([0, -1]), 3).tolist()
+    [0, 2]
+    """
+    found = np.array(positions, np.int64)
+    found[found < 0] += n
+    if found.size and not (found.min() >= 0 and found.max() < n):
+        raise IndexError(f"positions of rows range from {positions.min()} to {positions.max()}, but there are {n}.")
+    return found

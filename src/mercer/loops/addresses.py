@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
+
+import llvmlite.binding
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -9,6 +13,8 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
 _WORD = ir.IntType(64)
+# A pause of a thread that waits for others: they may need its core. In microseconds, or to the next in turn.
+_PAUSE, _MICROSECONDS = "mercer_pause", 0 if sys.platform == "win32" else 20
 
 
 def _array(context, builder, kind, address, shape):
@@ -88,3 +94,25 @@ def read_shared(typing_context, array, position):
         return builder.load_atomic(_word(context, builder, signature, arguments), "seq_cst", 8)
 
     return types.int64(array, types.int64), generate
+
+
+def _pause_function():
+    """The function of the system's library that pauses a thread."""
+    return ctypes.WinDLL("kernel32").Sleep if sys.platform == "win32" else ctypes.CDLL(None).usleep
+
+
+# Compiled loops, also those that are read from files, find it by its name.
+llvmlite.binding.add_symbol(_PAUSE, ctypes.cast(_pause_function(), ctypes.c_void_p).value)
+
+
+@intrinsic
+def rest(typing_context):
+    """Pause this thread for a moment."""
+
+    def generate(context, builder, signature, arguments):
+        kind = ir.FunctionType(ir.IntType(32), [ir.IntType(32)])
+        pause = cgutils.get_or_insert_function(builder.module, kind, _PAUSE)
+        builder.call(pause, [ir.Constant(ir.IntType(32), _MICROSECONDS)])
+        return context.get_dummy_value()
+
+    return types.none(), generate

@@ -16,23 +16,29 @@ from numpy.typing import NDArray
 from mercer._types import Array, Integers, Matrix, Vector
 from mercer.loops import distances
 from mercer.loops._jit import jit_in_order, prefer_wide_vectors
-from mercer.loops.addresses import add_shared, matrix_at, read_double, read_int, read_shared, read_single, vector_at
+from mercer.loops.addresses import (
+    add_shared,
+    matrix_at,
+    read_double,
+    read_int,
+    read_shared,
+    read_single,
+    rest,
+    vector_at,
+)
 from mercer.loops.exponential import exponential_float32, exponential_float64
 from mercer.loops.transpose import transpose
 
 # Steps. The first two have the number of a statistic.
-(STATISTIC, RECALL, CONSTANT, SCALE, SHIFT, EXPONENTIAL, ROOT, RAISE, POWER, DECAY, LOG1P, TANH, ADD, MULTIPLY) = range(
-    14
-)
+STATISTIC, RECALL, CONSTANT, SCALE, SHIFT, EXPONENTIAL, ROOT, RAISE, POWER, DECAY, LOG1P, ADD, MULTIPLY = range(13)
 # Statistics: inner products, distances by products or by differences.
 DOT, PRODUCTS, DIFFERENCES = range(3)
 # What becomes of the tiles.
 FILL, PRODUCT, SYMMETRIC = range(3)
 # What a job says.
-(MODE, ROWS, COLUMNS, FIRST_ROW, FIRST_COLUMN, POSITIONS, SIDE, CHUNK, STORED, DEPTH, TARGET, STRIDE, MIRROR, CHECK) = (
-    range(14)
-)
-JOB = 14
+MODE, ROWS, COLUMNS, FIRST_ROW, FIRST_COLUMN, SIDE, CHUNK, STORED, DEPTH, TARGET, STRIDE, MIRROR, CHECK = range(13)
+TALL, WIDE = 13, 14
+JOB = 15
 # What a statistic is: its kind, columns, operands, and the rows as they were given with their places.
 (KIND, WIDTH, LEFT, LEFT_SIZES, RIGHT, RIGHT_SIZES, THRESHOLD, MEASURE, GIVEN_WIDTH, WEIGHTS) = range(10)
 # Of either side: address, whether it is in float64, addresses of positions or 0, the first row and the step.
@@ -40,8 +46,6 @@ GIVEN_LEFT, GIVEN_RIGHT, GIVEN = 10, 15, 5
 TABLE = 20
 # What workers share: the next task, finished tasks, entries that are not finite, and for each strip its rounds.
 NEXT, DONE, NOT_FINITE, ROUNDS = range(4)
-# Of a tile: the shape in which OpenBLAS multiplies rows of 4 to 300 columns fastest, on average.
-TALL, WIDE = 256, 256
 _DOUBLE = np.empty(0)
 
 
@@ -237,7 +241,7 @@ def _evaluate(job, code, rows, columns, room, lost):
     """The tile of some rows and columns, (n, m), in the room."""
     steps, factors, statistics = code
     n, m = rows[2], columns[1]
-    size, place = n * m, TALL * WIDE
+    size, place = n * m, job[TALL] * job[WIDE]
     slots = job[STORED]
     spare = room[(slots + job[DEPTH]) * place :]
     top = slots - 1
@@ -281,9 +285,6 @@ def _evaluate(job, code, rows, columns, room, lost):
         elif step == LOG1P:
             for k in range(size):
                 x[k] = math.log1p(x[k])
-        elif step == TANH:
-            for k in range(size):
-                x[k] = math.tanh(x[k])
         else:
             top -= 1
             z = room[top * place : top * place + size]
@@ -318,8 +319,9 @@ def run(job, code, positions, V, out, team, room):
     strips, chunks = (n + side - 1) // side, (m + chunk - 1) // chunk
     tasks = strips * (strips if mode == SYMMETRIC else chunks)
     k = V.shape[1]
-    lost = np.empty(TALL, np.int64)
-    values = np.empty(TALL * k, room.dtype)
+    tall, wide = job[TALL], job[WIDE]
+    lost = np.empty(tall, np.int64)
+    values = np.empty(max(tall, wide) * k, room.dtype)
     first_row, first_column = job[FIRST_ROW], job[FIRST_COLUMN]
     mirrored = matrix_at(job[TARGET], m, job[STRIDE], room)
     while stop[0] == 0:
@@ -337,18 +339,19 @@ def run(job, code, positions, V, out, team, room):
             while min(read_shared(shared, ROUNDS + strip), read_shared(shared, ROUNDS + other)) < major:
                 if stop[0] != 0:
                     return
+                rest()
             start, final = other * side, min(other * side + side, n)
         elif job[MIRROR] and final <= begin:
             add_shared(shared, DONE, 1)
             continue
-        for j in range(start, final, WIDE):
-            last = min(j + WIDE, final)
+        for j in range(start, final, wide):
+            last = min(j + wide, final)
             if stop[0] != 0:
                 break
             if job[MIRROR] and last <= begin:
                 continue
-            for i in range(begin, end, TALL):
-                stop_row = min(i + TALL, end)
+            for i in range(begin, end, tall):
+                stop_row = min(i + tall, end)
                 height = stop_row - i
                 where = (positions, i if positions.shape[0] else first_row + i, height)
                 tile = _evaluate(job, code, where, (first_column + j, last - j), room, lost)
@@ -414,11 +417,12 @@ def sweep(job, code, V, weighted, totals, team, room):
     n, m, side = job[ROWS], job[COLUMNS], job[SIDE]
     k, t, groups = V.shape[1], targets.shape[1], products.shape[0]
     strips = (n + side - 1) // side
-    lost, none = np.empty(TALL, np.int64), np.empty(0, np.int64)
+    tall, wide = job[TALL], job[WIDE]
+    lost, none = np.empty(tall, np.int64), np.empty(0, np.int64)
     stored, answers = room[room.size - side * (m + t) : room.size - side * t], room[room.size - side * t :]
     values = np.empty((side, t))
     left = np.empty((side, t))
-    F, G = np.empty(TALL * k, room.dtype), np.empty(t * m, room.dtype).reshape(t, m)
+    F, G = np.empty(tall * k, room.dtype), np.empty(t * m, room.dtype).reshape(t, m)
     while stop[0] == 0:
         group = add_shared(shared, NEXT, 1)
         if group >= groups:
@@ -428,12 +432,12 @@ def sweep(job, code, V, weighted, totals, team, room):
             height = end - begin
             K = stored[: height * m].reshape(height, m)
             _write(values.reshape(values.size), 0.0)
-            for j in range(0, m, WIDE):
+            for j in range(0, m, wide):
                 if stop[0] != 0:
                     return
-                last = min(j + WIDE, m)
-                for i in range(begin, end, TALL):
-                    rows = min(i + TALL, end) - i
+                last = min(j + wide, m)
+                for i in range(begin, end, tall):
+                    rows = min(i + tall, end) - i
                     tile = _evaluate(job, code, (none, i, rows), (j, last - j), room, lost)
                     for row in range(rows):
                         line, entries = K[i - begin + row], tile[row]

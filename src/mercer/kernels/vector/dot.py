@@ -211,9 +211,6 @@ class Sigmoid(DotKernel):
         t += t.dtype.type(self.offset)
         np.tanh(t, out=t)
 
-    def _steps(self) -> Steps | None:
-        return [(programs.SHIFT, self.offset), (programs.TANH,)]
-
     def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
         self._finish(t)
         outer = 1 - t * t
