@@ -142,6 +142,7 @@ class Program:
         self._job[[programs.STORED, programs.DEPTH]] = lowering.stored, lowering.depth + 1
         self._turned = bool((tables[:, programs.KIND] == programs.DIFFERENCES).any())
         self._width = int(tables[:, programs.WIDTH].max(initial=0))
+        self._base = _WIDE_SIDE if self._width > _NARROW else _NARROW_SIDE
         self._alive = lowering.alive
 
     @classmethod
@@ -178,9 +179,10 @@ class Program:
     def dense(self, out: Array, n_jobs: int | None, checked: bool) -> bool:
         """Write the whole block; whether all of its entries are finite, if that is checked."""
         n, m = out.shape
-        side = self._side(n)
-        chunk = m if self._symmetric else self._chunk(n, m, side)
-        job = self._new_job(programs.FILL, n, m, side, chunk)
+        job = self._new_job(programs.FILL, n, m, self._base, self._chunk(n, m))
+        if self._symmetric:
+            # Squares, so that little is computed below the diagonal.
+            job[programs.WIDE] = job[programs.TALL]
         job[[programs.MIRROR, programs.CHECK]] = self._symmetric, checked
         self._aim(job, out)
         shared = self._share(job, _NO_FACTOR[self.dtype], _NO_SUMS, n_jobs, "Gram matrix", out)
@@ -189,11 +191,10 @@ class Program:
     def product(self, V: Array, n_jobs: int | None) -> Matrix:
         """``K @ V`` for ``V`` (m, k), with sums over tiles in float64."""
         (n, m), k = self.shape, V.shape[1]
-        side = self._side(n)
         if self._symmetric:
-            job = self._new_job(programs.SYMMETRIC, n, m, side, m)
+            job = self._new_job(programs.SYMMETRIC, n, m, self._side(n), m)
         else:
-            job = self._new_job(programs.PRODUCT, n, m, side, self._chunk(n, m, side))
+            job = self._new_job(programs.PRODUCT, n, m, self._base, self._chunk(n, m))
         chunks = 1 if self._symmetric else -(-m // job[programs.CHUNK])
         out = np.zeros((chunks, n, k))
         self._share(job, _writeable(V), out, n_jobs, "kernel product")
@@ -224,20 +225,19 @@ class Program:
 
     @staticmethod
     def _side(n: int) -> int:
-        """Rows of a strip: a power of two, so that tiles are whole."""
+        """Rows of a strip of a symmetric product: a power of two, so that tiles are whole."""
         return min(TILE, max(_LEAST_SIDE, 1 << (max(n // (_TASKS // 2), 1).bit_length() - 1)))
 
-    @staticmethod
-    def _chunk(n: int, m: int, side: int) -> int:
+    def _chunk(self, n: int, m: int) -> int:
         """Columns of a task."""
-        several = max(1, _TASKS // -(-n // side))
-        return -(-m // several // TILE) * TILE
+        several = max(1, _TASKS // -(-n // self._base))
+        return -(-m // several // self._base) * self._base
 
     def _new_job(self, mode: int, n: int, m: int, side: int, chunk: int, picked: bool = False) -> Integers:
         job = self._job.copy()
         job[:3] = mode, n, m
         job[[programs.SIDE, programs.CHUNK]] = side, chunk
-        base = _WIDE_SIDE if self._width > _NARROW else _NARROW_SIDE
+        base = self._base
         most = max(_GATHERED // max(self._width, 1), 16)
         tall = max(min(side, base, most if picked else base), 16)
         job[[programs.TALL, programs.WIDE]] = tall, min(base * base // tall, most if self._turned else base * base)

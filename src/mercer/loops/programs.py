@@ -341,15 +341,12 @@ def run(job, code, positions, V, out, team, room):
                     return
                 rest()
             start, final = other * side, min(other * side + side, n)
-        elif job[MIRROR] and final <= begin:
-            add_shared(shared, DONE, 1)
-            continue
+        elif job[MIRROR]:
+            start = max(start, begin // wide * wide)
         for j in range(start, final, wide):
             last = min(j + wide, final)
             if stop[0] != 0:
                 break
-            if job[MIRROR] and last <= begin:
-                continue
             for i in range(begin, end, tall):
                 stop_row = min(i + tall, end)
                 height = stop_row - i
