@@ -167,10 +167,11 @@ def test_a_subclass_with_its_own_function_keeps_it() -> None:
         (k.RBF(1e-140), rows(6)),
         (k.RBF(1e140), rows(6)),
         (k.Linear() ** 2**40, np.full((2, 1), 0.5)),
+        (k.Linear() ** 2**70, np.array([[1.0], [-1.0]])),
         (k.RBF(1.0) + k.Linear() * k.RBF(1.0).normalized(), rows(6)),
         (sum((k.RBF(1.0 + i) for i in range(100)), start=k.Linear()), rows(6)),
     ],
-    ids=["no rows", "constant", "bits", "sparse", "tiny", "huge", "exponent", "normalised", "many terms"],
+    ids=["no rows", "constant", "bits", "sparse", "tiny", "huge", "exponent", "power", "normalised", "many terms"],
 )
 def test_what_programs_do_not_compute_goes_by_python(kernel: Kernel, X: Any, by_python: Any) -> None:
     n = X.shape[0]
@@ -180,9 +181,10 @@ def test_what_programs_do_not_compute_goes_by_python(kernel: Kernel, X: Any, by_
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_wide_rows() -> None:
+@pytest.mark.parametrize("kernel", [k.RBF(300.0), k.Laplacian(100_000.0)], ids=repr)
+def test_wide_rows(kernel: Kernel) -> None:
     X = np.random.default_rng(0).normal(size=(40, 100_000)).astype(np.float32)
-    gram = Gram(k.RBF(300.0), X)
+    gram = Gram(kernel, X)
     K = gram.dense()
     chosen = np.empty((2, 40), np.float32)
     gram.fill(np.array([7, 3]), slice(0, 40), chosen)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # The most tiles on the stack, and the most steps.
 _DEEPEST, _LONGEST = 8, 64
+# Whole numbers up to this one are floats.
+_LARGEST_EXPONENT = 2**53
 # Tasks that a block is divided into where it is large enough: several for each of many cores. Their number depends on
 # the shape alone, and so does the order of sums.
 _TASKS = 64
@@ -74,7 +76,9 @@ class Lowering:
         return True
 
     def step(self, code: int, *factors: float, which: int = 0) -> bool:
-        """Add a step that replaces the uppermost tile."""
+        """Add a step that replaces the uppermost tile; False for exponents that are no numbers of a loop."""
+        if code == programs.RAISE and factors[0] > _LARGEST_EXPONENT:
+            return False
         self.steps.append((code, which))
         self.factors.append((*factors, 0.0, 0.0, 0.0, 0.0)[:4])
         return True
@@ -254,19 +258,19 @@ class Program:
     ) -> Integers:
         """Run a job, and return what workers shared. ``target`` is the array that it has the address of."""
         n, m, side = (int(job[i]) for i in (programs.ROWS, programs.COLUMNS, programs.SIDE))
-        strips = -(-n // side)
-        shared = np.zeros(programs.ROUNDS + strips, np.int64)
+        count = -(-n // side)
+        shared = np.zeros(programs.ROUNDS + count, np.int64)
         work = self._cost(n, m)
         total = (
-            strips * (strips + 1) // 2
+            count * (count + 1) // 2
             if job[programs.MODE] == programs.SYMMETRIC
-            else strips * -(-m // int(job[programs.CHUNK]))
+            else count * -(-m // int(job[programs.CHUNK]))
         )
         progress = Progress(total, what)
         workers = min(settings.resolve_jobs(n_jobs), total, 1 + work // _WORTH)
         if job[programs.MODE] == programs.SYMMETRIC:
             # As many as can meet in a round.
-            workers = min(workers, max(strips // 2, 1))
+            workers = min(workers, max(count // 2, 1))
 
         def loop(stop: threads.Flag, keep: Any = target) -> None:
             self._call(job, _NONE, V, out, shared, stop)
@@ -284,7 +288,7 @@ class Program:
         """A work array of this thread: tiles, rows that are gathered and turned, and more."""
         tall, wide = int(job[programs.TALL]), int(job[programs.WIDE])
         tiles = int(job[programs.STORED] + job[programs.DEPTH]) * tall * wide
-        rows = self._width * (tall * (picked or self._turned) + wide * self._turned)
+        rows = self._width * (tall * picked + wide * self._turned)
         return scratch_tile("program", (tiles + rows + more,), self.dtype)
 
     def _cost(self, n: int, m: int) -> int:

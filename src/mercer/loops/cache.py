@@ -56,7 +56,7 @@ class LoopCache:
         self._enabled = False
 
     def flush(self) -> None:
-        """Nothing: files that are no longer valid are written anew."""
+        """Do nothing: a file that is no longer valid is written anew."""
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         """Return the stored code, or None."""

@@ -202,7 +202,7 @@ def _statistic(statistic, factor, rows, columns, tile, spare, lost):
                 a[i] = vector_at(statistic[LEFT_SIZES] + size * positions[first + i], 1, tile)[0]
     B = matrix_at(statistic[RIGHT] + size * d * start, m, d, tile)
     if kind == DIFFERENCES:
-        turned = matrix_at(spare.ctypes.data + size * n * d, d, m, tile)
+        turned = matrix_at(spare.ctypes.data + (size * n * d if picked else 0), d, m, tile)
         for c in range(d):
             for j in range(m):
                 turned[c, j] = B[j, c]
@@ -321,7 +321,7 @@ def run(job, code, positions, V, out, team, room):
     k = V.shape[1]
     tall, wide = job[TALL], job[WIDE]
     lost = np.empty(tall, np.int64)
-    values = np.empty(max(tall, wide) * k, room.dtype)
+    values = np.empty(max(tall, min(wide, side)) * k, room.dtype)
     first_row, first_column = job[FIRST_ROW], job[FIRST_COLUMN]
     mirrored = matrix_at(job[TARGET], m, job[STRIDE], room)
     while stop[0] == 0:
