@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -29,6 +31,9 @@ Flag = NDArray[np.uint8]
 _LONG = 2**24
 # Decompositions of matrices with more rows than this may use BLAS's own threads.
 _LARGE = 1024
+# Seconds that a thread which returns from a compiled loop waits for the interpreter's lock, if another thread computes
+# in Python; Python's default is 5 ms, fifty times as long as many loops take.
+_PATIENCE = 1e-4
 
 _lock = threading.Lock()
 _pool: Pool | None = None
@@ -58,6 +63,9 @@ class _BlasLimiter:
 
     The limit is a property of the process, so concurrent callers share it: the lowest one holds, and the last caller
     restores what was before. Otherwise the first caller to finish would give the others' tiles several BLAS threads.
+
+    So is the time after which Python passes its lock on, which is made shorter: workers need the lock for moments, and
+    often.
     """
 
     def __init__(self) -> None:
@@ -65,6 +73,7 @@ class _BlasLimiter:
         self._libraries: list[Any] | None = None
         # To be restored.
         self._numbers: list[int] | None = None
+        self._interval = 0.0
 
     def acquire(self, user: _User, most: int = 1) -> None:
         with _lock:
@@ -73,6 +82,9 @@ class _BlasLimiter:
             if self._numbers is None:
                 self._numbers = [library.num_threads for library in self._libraries]
             before = self._without(None)
+            if (interval := sys.getswitchinterval()) > _PATIENCE:
+                self._interval = interval
+                sys.setswitchinterval(_PATIENCE)
             # After Ctrl-C, what was set last is not known: a first user sets it in any case.
             if not before or most < _lowest(before):
                 self._set([min(most, number) for number in self._numbers])
@@ -87,6 +99,10 @@ class _BlasLimiter:
             if not self._users:
                 self._set(self._numbers)
                 self._numbers = None
+                # Unless it was changed meanwhile, or was as short before.
+                if self._interval and math.isclose(sys.getswitchinterval(), _PATIENCE, rel_tol=0.1):
+                    sys.setswitchinterval(self._interval)
+                self._interval = 0.0
             elif _lowest(self._users) > _lowest(before):
                 self._set([min(_lowest(self._users), number) for number in self._numbers])
 

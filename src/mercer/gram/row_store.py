@@ -12,8 +12,8 @@ from mercer.engine.tiles import TILE, scratch_tile, spans
 from mercer.gram.protocol import GramMatrix
 from mercer.loops.stored_rows import copy_rows, subtract_rows
 
-# Columns of one task: kept rows are read in long runs, fresh ones are made in tiles within it. The fewer fresh rows
-# there are, the wider are the tiles, up to this many columns: a call for a tile costs as much as 100,000 entries.
+# Columns of one task: kept rows are read in long runs. The fewer fresh rows there are, the wider are their tiles, up to
+# this many columns: a call for a tile costs as much as 100,000 entries.
 _SPAN, _WIDEST = 2048, 8192
 _SCRATCH = "fresh kernel rows"
 # A row is given up when this many rounds have not used it. If the row that was used longest ago were given up for
@@ -48,22 +48,21 @@ class RowStore:
         fresh, of_fresh = index[~present], weights[~present]
         targets = self._make_room(fresh)
         operand = self._gram.restrict(fresh, None)
-        width = min(TILE * max(TILE // max(len(fresh), 1), 1), _WIDEST)
+        width = max(min(TILE * TILE // max(len(fresh), 1), _WIDEST), _SPAN)
 
         def work(columns: slice) -> Callable[[], None]:
             def task() -> None:
                 threads.checkpoint()
                 subtract_rows(F[columns], self._rows[:, columns], slots[present], weights[present])
-                for part in _within(columns, width) if len(fresh) else ():
-                    for piece in spans(len(fresh)):
-                        tile = scratch_tile(_SCRATCH, (piece.stop - piece.start, part.stop - part.start), self._dtype)
-                        operand.fill(piece, part, tile)
-                        subtract_rows(F[part], tile, np.arange(len(tile)), of_fresh[piece])
-                        copy_rows(tile, targets[piece], self._rows[:, part])
+                for piece in spans(len(fresh)):
+                    tile = scratch_tile(_SCRATCH, (piece.stop - piece.start, columns.stop - columns.start), self._dtype)
+                    operand.fill(piece, columns, tile)
+                    subtract_rows(F[columns], tile, np.arange(len(tile)), of_fresh[piece])
+                    copy_rows(tile, targets[piece], self._rows[:, columns])
 
             return task
 
-        threads.run([work(columns) for columns in spans(len(F), max(_SPAN, width))], self._n_jobs)
+        threads.run([work(columns) for columns in spans(len(F), width)], self._n_jobs)
 
     def _make_room(self, fresh: np.ndarray) -> np.ndarray:
         """Return slots for as many ``fresh`` rows as fit: empty ones, then those of the least recently used rows."""
@@ -79,6 +78,3 @@ class RowStore:
         self._used[free] = self._round
         return free
 
-
-def _within(columns: slice, width: int) -> list[slice]:
-    return [slice(columns.start + s.start, columns.start + s.stop) for s in spans(columns.stop - columns.start, width)]
