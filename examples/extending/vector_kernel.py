@@ -22,6 +22,10 @@ class Cauchy(VectorKernel):
     def derivative(self, t):
         return -1 / (1 + t) ** 2
 
+    @staticmethod
+    def compiled(t, numbers):
+        return 1 / (1 + t)
+
     def squared_distance(self):
         # 2 k(x, x) - 2 k(x, z) without cancellation: neighbours are then ranked by t, to the last digit.
         return lambda t: 2 * t / (1 + t)

@@ -22,6 +22,7 @@ from mercer import kernels, losses
 from mercer._errors import KernelValueError, MercerError
 from mercer.gram import Gram
 from mercer.kernels import Kernel
+from mercer.kernels.program import Program
 
 __all__ = ["check_kernel", "check_loss", "concrete_kernels"]
 
@@ -42,9 +43,10 @@ def check_kernel(kernel: Kernel, X: Any, Z: Any = None) -> None:
     """Check that a kernel keeps every promise of :class:`mercer.kernels.Kernel` on some data.
 
     The Gram matrix is symmetric and of the declared definiteness; diagonal, pairs and lazy products agree with it;
-    ``pullback`` agrees with finite differences; float32 agrees with float64; results do not depend on the number of
-    threads; the kernel is an immutable value that survives printing, pickling, copying, and a round trip through its
-    parameters; and rows that were prepared for it may be used with other values of its tunable parameters.
+    ``pullback`` agrees with finite differences; float32 agrees with float64, and compiled code with Python's; results
+    do not depend on the number of threads; the kernel is an immutable value that survives printing, pickling, copying,
+    and a round trip through its parameters; and rows that were prepared for it may be used with other values of its
+    tunable parameters.
 
     Parameters
     ----------
@@ -306,6 +308,17 @@ def _check_engine(kernel: Kernel, X: Any, Z: Any) -> None:
         gram = Gram(kernel, X, Z, n_jobs=n_jobs)
         assert np.array_equal(gram.dense(), expected), f"{kernel!r}: {n_jobs} threads change the bits of the block"
         assert np.array_equal(gram @ V, product), f"{kernel!r}: {n_jobs} threads change the bits of Gram @ V"
+    if program := Program.of(gram._plan, expected.dtype, least=0):
+        compiled = np.empty_like(expected)
+        program.dense(compiled, n_jobs=1, checked=False)
+        _assert_close(
+            kernel,
+            "the compiled block beside that of value(t)",
+            compiled,
+            expected,
+            _rounding(expected),
+            _size(expected),
+        )
     out = np.full(expected.shape, np.nan, expected.dtype)
     returned = kernel.block(X, Z, out=out)
     assert returned is out and np.array_equal(out, expected), f"{kernel!r}: block(X, Z, out=out) does not fill out"

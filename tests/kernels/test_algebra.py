@@ -339,7 +339,7 @@ def test_terms_share_their_distances(kernel: Kernel, times: int, monkeypatch: py
         change.setattr(program, "LEAST_ENTRIES", 0)
         lowered = Gram(kernel, X, X[:5])._plan.program(np.dtype(float))
     if lowered is not None:
-        assert [code for code, _ in lowered.steps].count(programs.STATISTIC) == times
+        assert [code for code, _, _ in lowered.steps].count(programs.STATISTIC) == times
     monkeypatch.setattr(Program, "of", lambda plan, dtype: None)
     monkeypatch.setattr(SquaredDistance, "fill", counted)
     kernel(X, X[:5])

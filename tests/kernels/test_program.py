@@ -224,11 +224,11 @@ def test_arrays_to_write_to(symmetric: bool) -> None:
 def test_read_only_arrays_need_no_other_code() -> None:
     X = np.random.default_rng(0).normal(size=(300, 5))
     gram, v = Gram(k.RBF(2.0), X), np.ones((300, 1))
-    expected, known = gram @ v, len(programs.run.overloads)
+    expected, known = gram @ v, len(programs.multiply.overloads)
     v.setflags(write=False)
     np.testing.assert_array_equal(gram @ v, expected)
     np.testing.assert_array_equal(gram @ np.broadcast_to(1.0, (300, 1)), expected)
-    assert len(programs.run.overloads) == known
+    assert len(programs.multiply.overloads) == known
 
 
 def test_where_the_main_thread_is_a_worker_another_one_runs_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,12 +236,12 @@ def test_where_the_main_thread_is_a_worker_another_one_runs_the_loop(monkeypatch
     monkeypatch.setattr(threads, "_LONG", 0)
     X = np.random.default_rng(0).normal(size=(300, 5))
     gram, callers = Gram(k.RBF(2.0), X), []
-    call = programs.run
+    call = programs.multiply
 
     def seen(*arguments: Any) -> None:
         callers.append(threading.current_thread())
         call(*arguments)
 
-    monkeypatch.setattr(programs, "run", seen)
+    monkeypatch.setattr(programs, "multiply", seen)
     threads.run([lambda: gram @ np.ones(300)] * 2, 2)
     assert len(callers) == 2 and threading.main_thread() not in callers

@@ -77,4 +77,3 @@ class RowStore:
         self._slot[fresh[:count]] = free
         self._used[free] = self._round
         return free
-

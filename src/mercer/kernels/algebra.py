@@ -24,7 +24,7 @@ from mercer.kernels.inputs import Rows, Scope
 from mercer.kernels.kernel import OPERATIONS, Kernel
 from mercer.kernels.pairs import Pairs, scratch
 from mercer.kernels.parameters import as_float, number
-from mercer.loops import programs
+from mercer.loops import steps
 
 if TYPE_CHECKING:
     from mercer.kernels.program import Lowering
@@ -78,8 +78,7 @@ class Constant(Kernel):
         out.fill(self.value)
 
     def _lower(self, program: Lowering) -> bool:
-        program.push(programs.CONSTANT, self.value)
-        return True
+        return program.constant(self.value)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         self._pull_sum(pairs, weights, slopes)
@@ -148,7 +147,7 @@ class Scaled(Unary):
         out *= out.dtype.type(self.factor)
 
     def _lower(self, program: Lowering) -> bool:
-        return program.kernel(self.kernel) and program.step(programs.SCALE, self.factor)
+        return program.kernel(self.kernel) and program.step(steps.scale, self.factor)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         self._pull_sum(pairs, weights, slopes)
@@ -253,7 +252,7 @@ class Exp(Unary):
         exponential(out)
 
     def _lower(self, program: Lowering) -> bool:
-        return program.kernel(self.kernel) and program.step(programs.EXPONENTIAL)
+        return program.kernel(self.kernel) and program.step(steps.exponential)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         with scratch(weights) as values:
@@ -352,7 +351,7 @@ class Sum(Combination):
                 out += term_values
 
     def _lower(self, program: Lowering) -> bool:
-        return program.joined(self.terms, programs.ADD)
+        return program.joined(self.terms, steps.add)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         for term, part in self._parts(slopes):
@@ -399,7 +398,7 @@ class Product(Combination):
                 out *= term_values
 
     def _lower(self, program: Lowering) -> bool:
-        return program.joined(self.terms, programs.MULTIPLY)
+        return program.joined(self.terms, steps.multiply)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         with ExitStack() as arrays:

@@ -16,7 +16,7 @@ from mercer.kernels.inputs import Rows, Scope
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.pairs import Pairs, scratch
 from mercer.kernels.statistics import Dot, SquaredDistance, Statistic
-from mercer.loops import programs
+from mercer.loops import steps
 
 if TYPE_CHECKING:
     from mercer.kernels.program import Lowering
@@ -131,7 +131,7 @@ class Exponential(StatisticKernel):
         exponential(t)
 
     def _steps(self) -> Steps | None:
-        return [(programs.EXPONENTIAL,)]
+        return [(steps.exponential,)]
 
     def _is_cheap(self, rows: Rows) -> bool:
         return isinstance(self._statistic(), (Dot, SquaredDistance)) and rows.width < _FEW_COLUMNS

@@ -112,7 +112,7 @@ class Plan:
 
     def prepare(self) -> None:
         """Check the input and prepare it, before any worker starts."""
-        if self.left.n and self.right.n:
+        if self.left.n and self.right.n and self.program(self.dtype) is None:
             self.fill(slice(0, 1), slice(0, 1), np.empty((1, 1), self.dtype))
 
     def dense(self, out: Array | None = None, n_jobs: int | None = None, checked: bool = False) -> Array:

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numba.core.errors import NumbaError
 
+from mercer._errors import ParameterError
 from mercer._types import Array, Integers, Matrix, Vector
 from mercer.engine import settings, strips, threads
 from mercer.engine.progress import Progress
@@ -16,7 +18,7 @@ from mercer.engine.tiles import TILE, scratch_tile
 from mercer.kernels.base import Expression, is_overridden
 from mercer.kernels.elementary import compiled_works
 from mercer.kernels.inputs import Frame, Index, Rows, Scope
-from mercer.loops import programs
+from mercer.loops import programs, steps
 from mercer.loops.programs import Code, Sums, Team, Weighted
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ _GATHERED = 2**20
 # Additions and multiplications that are worth another worker.
 _WORTH = 2**21
 _NONE: Integers = np.empty(0, np.int64)
-_NO_SUMS, _NO_FACTOR = np.empty((0, 0, 0)), {np.dtype(t): np.empty((0, 0), t) for t in (np.float32, np.float64)}
+Step = Callable[..., Any]
 
 
 class Lowering:
@@ -48,12 +50,14 @@ class Lowering:
     def __init__(self, plan: Plan, dtype: np.dtype) -> None:
         self.dtype, self.left, self.right = dtype, plan.left, plan.right
         self.scope: Scope = ()
-        self.steps: list[tuple[int, int]] = []
+        # What each does, the number of a statistic, and the function.
+        self.steps: list[tuple[int, int, Step | None]] = []
         self.factors: list[tuple[float, ...]] = []
         self.tables: list[Array] = []
         self.depth = self._height = 0
-        # What the addresses in the tables are of.
+        # What the addresses in the tables are of, and whether a statistic needs its right side as columns.
         self.alive: list[Any] = []
+        self.turned = False
         self._instead = plan.instead
         self._repeated = [key for key, count in Counter(plan.kernel._uses(())).items() if count > 1]
         self._made: set[Hashable] = set()
@@ -64,34 +68,42 @@ class Lowering:
         """Put the values of a kernel on the stack; False if compiled loops do not compute them."""
         return not is_overridden(kernel, "_fill", "_lower") and kernel._lower(self)
 
-    def joined(self, kernels: tuple[Expression, ...], code: int) -> bool:
-        """The same for the sum or product of several."""
+    def joined(self, kernels: tuple[Expression, ...], function: Step) -> bool:
+        """The same for several that a function joins."""
         if not self.kernel(kernels[0]):
             return False
         for kernel in kernels[1:]:
             if not self.kernel(kernel):
                 return False
-            self.step(code)
+            self._add(programs.JOIN, function)
             self._height -= 1
         return True
 
-    def step(self, code: int, *factors: float, which: int = 0) -> bool:
+    def step(self, function: Step, *factors: float) -> bool:
         """Add a step that replaces the uppermost tile; False for exponents that are no numbers of a loop."""
-        if code == programs.RAISE and factors[0] > _LARGEST_EXPONENT:
+        if function is steps.power and factors[0] > _LARGEST_EXPONENT:
             return False
-        self.steps.append((code, which))
-        self.factors.append((*factors, 0.0, 0.0, 0.0, 0.0)[:4])
+        self._add(programs.REPLACE, function, *factors)
         return True
 
     def power(self, exponent: float) -> bool:
         """Raise the uppermost tile to a power."""
-        return self.step(programs.RAISE if isinstance(exponent, int) else programs.POWER, exponent)
+        return self.step(steps.power if isinstance(exponent, int) else steps.real_power, exponent)
 
-    def push(self, code: int, factor: float, which: int = 0) -> None:
+    def constant(self, value: float) -> bool:
+        """Put a constant on the stack."""
+        return self._push(programs.PUSH, steps.write, value)
+
+    def _push(self, code: int, function: Step | None, factor: float, which: int = 0) -> bool:
         """Add a step that puts a tile on the stack."""
-        self.step(code, factor, which=which)
+        self._add(code, function, factor, which=which)
         self._height += 1
         self.depth = max(self.depth, self._height)
+        return True
+
+    def _add(self, code: int, function: Step | None, *factors: float, which: int = 0) -> None:
+        self.steps.append((code, which, function))
+        self.factors.append((*factors, 0.0, 0.0, 0.0, 0.0)[:4])
 
     def statistic(self, statistic: Any, multiplier: float) -> bool:
         """Put ``multiplier * statistic`` on the stack; False if no compiled loop computes it."""
@@ -100,22 +112,33 @@ class Lowering:
             return False
         if key not in self._repeated:
             self.tables.append(np.zeros(programs.TABLE, np.int64))
-            self.push(programs.STATISTIC, multiplier, len(self.tables) - 1)
+            self._push(programs.STATISTIC, None, multiplier, len(self.tables) - 1)
             return self._write(statistic, self.tables[-1])
         which = self._repeated.index(key)
         if key not in self._made:
             self._made.add(key)
-            self.step(programs.STATISTIC, 1.0, which=which)
+            self._add(programs.STATISTIC, None, 1.0, which=which)
             if not self._write(statistic, self.tables[which]):
                 return False
-        self.push(programs.RECALL, multiplier, which)
-        return True
+        return self._push(programs.RECALL, steps.recall, multiplier, which)
 
     def _write(self, statistic: Any, table: Array) -> bool:
         frame = Frame(self.left.root, self.right.root)
         left, right = (side.operand(statistic, frame, self.dtype) for side in (self.left, self.right))
         self.alive += [left, right]
-        return bool(statistic.lower(left, right, table, self.alive))
+        return bool(statistic.lower(left, right, table, self))
+
+    def address_of(self, loop: Step, kind: str) -> int:
+        """The address of a loop, which is compiled if it has not been."""
+        try:
+            return steps.address_of(loop, kind, self.dtype)
+        except NumbaError as error:
+            # Numba says first in which of its passes.
+            reason = next(line for line in str(error).splitlines() if line and not line.startswith("Failed in "))
+            raise ParameterError(
+                f"the function compiled(t, numbers) of a kernel cannot be compiled: {reason}; use numbers and "
+                "functions of math in it, or remove it, and blocks are computed by value(t)."
+            ) from error
 
     @contextmanager
     def seen(self, through: Callable[[Rows], Rows], step: Hashable) -> Iterator[None]:
@@ -139,20 +162,22 @@ class Program:
 
     def __init__(self, lowering: Lowering, shape: tuple[int, int]) -> None:
         self.dtype, self.shape, self._symmetric = lowering.dtype, shape, lowering.left is lowering.right
-        self.steps = np.array(lowering.steps, np.int64)
+        self.steps = np.array(
+            [(*step[:2], 0 if step[2] is None else lowering.address_of(step[2], "function")) for step in lowering.steps]
+        )
         tables = np.array(lowering.tables, np.int64).reshape(-1, programs.TABLE)
         self._code = Code(self.steps, np.array(lowering.factors), tables)
         self._job = np.zeros(programs.JOB, np.int64)
         self._job[[programs.STORED, programs.DEPTH]] = lowering.stored, lowering.depth + 1
-        self._turned = bool((tables[:, programs.KIND] == programs.DIFFERENCES).any())
+        self._turned = lowering.turned
         self._width = int(tables[:, programs.WIDTH].max(initial=0))
         self._base = _WIDE_SIDE if self._width > _NARROW else _NARROW_SIDE
         self._alive = lowering.alive
 
     @classmethod
-    def of(cls, plan: Plan, dtype: np.dtype) -> Program | None:
-        """The program of a plan, or None where compiled loops do not compute its kernel."""
-        if plan.left.n * plan.right.n < max(LEAST_ENTRIES, 1) or plan.kernel.tile != TILE:
+    def of(cls, plan: Plan, dtype: np.dtype, least: int | None = None) -> Program | None:
+        """The program of a plan of at least so many entries, or None where compiled loops do not compute its kernel."""
+        if plan.left.n * plan.right.n < max(LEAST_ENTRIES if least is None else least, 1) or plan.kernel.tile != TILE:
             return None
         if not compiled_works():
             return None
@@ -165,14 +190,14 @@ class Program:
         """Write one tile in this thread; the rows of ``out`` must be contiguous."""
         n, m = out.shape
         first, positions = (rows.start, _NONE) if isinstance(rows, slice) else (0, _inside(rows, self.shape[0]))
-        job = self._new_job(programs.FILL, n, m, n, m, picked=len(positions) > 0)
+        job = self._new_job(n, m, n, m, picked=len(positions) > 0)
         job[[programs.FIRST_ROW, programs.FIRST_COLUMN]] = first, columns.start
         # Rows with themselves, to the last bit.
         job[programs.MIRROR] = self._symmetric and isinstance(rows, slice) and rows == columns
         self._aim(job, out)
-        self._call(
-            job, positions, _NO_FACTOR[self.dtype], _NO_SUMS, np.zeros(programs.ROUNDS, np.int64), np.zeros(1, np.uint8)
-        )
+        room = self._room(job, len(positions) > 0)
+        team = Team(np.zeros(programs.ROUNDS, np.int64), np.zeros(1, np.uint8))
+        programs.fill(job, self._code, positions, team, room)
 
     def writes(self, out: Array) -> bool:
         """Whether :meth:`fill` and :meth:`dense` can write to an array: to rows of numbers side by side, one after the
@@ -183,25 +208,37 @@ class Program:
     def dense(self, out: Array, n_jobs: int | None, checked: bool) -> bool:
         """Write the whole block; whether all of its entries are finite, if that is checked."""
         n, m = out.shape
-        job = self._new_job(programs.FILL, n, m, self._base, self._chunk(n, m))
+        job = self._new_job(n, m, self._base, self._chunk(n, m))
         if self._symmetric:
             # Squares, so that little is computed below the diagonal.
             job[programs.WIDE] = job[programs.TALL]
         job[[programs.MIRROR, programs.CHECK]] = self._symmetric, checked
         self._aim(job, out)
-        shared = self._share(job, _NO_FACTOR[self.dtype], _NO_SUMS, n_jobs, "Gram matrix", out)
+
+        def loop(team: Team, keep: Any = out) -> None:
+            programs.fill(job, self._code, _NONE, team, self._room(job))
+
+        shared = self._share(loop, job, self._tasks(job), n_jobs, "Gram matrix")
         return not shared[programs.NOT_FINITE]
 
     def product(self, V: Array, n_jobs: int | None) -> Matrix:
         """``K @ V`` for ``V`` (m, k), with sums over tiles in float64."""
         (n, m), k = self.shape, V.shape[1]
         if self._symmetric:
-            job = self._new_job(programs.SYMMETRIC, n, m, self._side(n), m)
+            job = self._new_job(n, m, self._side(n), m)
+            job[programs.MODE] = programs.SYMMETRIC
+            count = -(-n // self._side(n))
+            # A task for each two strips; as many workers as can meet in a round.
+            tasks, most, chunks = count * (count + 1) // 2, max(count // 2, 1), 1
         else:
-            job = self._new_job(programs.PRODUCT, n, m, self._base, self._chunk(n, m))
-        chunks = 1 if self._symmetric else -(-m // job[programs.CHUNK])
-        out = np.zeros((chunks, n, k))
-        self._share(job, _writeable(V), out, n_jobs, "kernel product")
+            job = self._new_job(n, m, self._base, self._chunk(n, m))
+            tasks, most, chunks = self._tasks(job), 0, -(-m // int(job[programs.CHUNK]))
+        V, out = _writeable(V), np.zeros((chunks, n, k))
+
+        def loop(team: Team) -> None:
+            programs.multiply(job, self._code, V, out, team, self._room(job))
+
+        self._share(loop, job, tasks, n_jobs, "kernel product", most)
         return out[0] if chunks == 1 else out.sum(axis=0)
 
     def sweep(self, V: Array, targets: Matrix, weights: Vector, n_jobs: int | None) -> tuple[Matrix, Vector]:
@@ -213,18 +250,14 @@ class Program:
         side = max(_LEAST_SIDE, min(TILE, strips.entries_at_once(self.dtype) // m))
         groups = strips.group_count(-(-n // side), m * t)
         V, targets, weights = _writeable(V), _writeable(targets), _writeable(weights)
-        job = self._new_job(programs.PRODUCT, n, m, side, m)
-        shared = np.zeros(programs.ROUNDS, np.int64)
+        job = self._new_job(n, m, side, m)
         products, sums = np.zeros((groups, t, m)), np.zeros((groups, t))
-        progress = Progress(-(-n // side), "kernel pass")
 
-        def loop(stop: threads.Flag) -> None:
+        def loop(team: Team) -> None:
             room = self._room(job, more=side * (m + t))
-            programs.sweep(
-                job, self._code, V, Weighted(targets, weights), Sums(products, sums), Team(shared, stop), room
-            )
+            programs.sweep(job, self._code, V, Weighted(targets, weights), Sums(products, sums), team, room)
 
-        self._work_on(loop, min(settings.resolve_jobs(n_jobs), groups), self._cost(n, m), progress, shared)
+        self._share(loop, job, -(-n // side), n_jobs, "kernel pass", groups)
         return np.ascontiguousarray(products.sum(axis=0).T), sums.sum(axis=0)
 
     @staticmethod
@@ -237,9 +270,14 @@ class Program:
         several = max(1, _TASKS // -(-n // self._base))
         return -(-m // several // self._base) * self._base
 
-    def _new_job(self, mode: int, n: int, m: int, side: int, chunk: int, picked: bool = False) -> Integers:
+    @staticmethod
+    def _tasks(job: Integers) -> int:
+        """Pieces of a block."""
+        return int(-(-job[programs.ROWS] // job[programs.SIDE]) * -(-job[programs.COLUMNS] // job[programs.CHUNK]))
+
+    def _new_job(self, n: int, m: int, side: int, chunk: int, picked: bool = False) -> Integers:
         job = self._job.copy()
-        job[:3] = mode, n, m
+        job[[programs.ROWS, programs.COLUMNS]] = n, m
         job[[programs.SIDE, programs.CHUNK]] = side, chunk
         base = self._base
         most = max(_GATHERED // max(self._width, 1), 16)
@@ -254,55 +292,29 @@ class Program:
         )
 
     def _share(
-        self, job: Integers, V: Array, out: Array, n_jobs: int | None, what: str, target: Any = None
+        self, loop: Callable[[Team], None], job: Integers, tasks: int, n_jobs: int | None, what: str, most: int = 0
     ) -> Integers:
-        """Run a job, and return what workers shared. ``target`` is the array that it has the address of."""
+        """Have at most so many workers (0: one for each task) run a loop, and return what they shared."""
         n, m, side = (int(job[i]) for i in (programs.ROWS, programs.COLUMNS, programs.SIDE))
-        count = -(-n // side)
-        shared = np.zeros(programs.ROUNDS + count, np.int64)
-        work = self._cost(n, m)
-        total = (
-            count * (count + 1) // 2
-            if job[programs.MODE] == programs.SYMMETRIC
-            else count * -(-m // int(job[programs.CHUNK]))
-        )
-        progress = Progress(total, what)
-        workers = min(settings.resolve_jobs(n_jobs), total, 1 + work // _WORTH)
-        if job[programs.MODE] == programs.SYMMETRIC:
-            # As many as can meet in a round.
-            workers = min(workers, max(count // 2, 1))
+        shared = np.zeros(programs.ROUNDS - (-n // side), np.int64)
+        # Additions and multiplications, about.
+        work = n * m * (self._width + 16 * len(self.steps))
+        progress = Progress(tasks, what)
 
-        def loop(stop: threads.Flag, keep: Any = target) -> None:
-            self._call(job, _NONE, V, out, shared, stop)
+        def look() -> None:
+            if done := int(shared[programs.DONE]) - progress.done:
+                progress.advance(done)
 
-        self._work_on(loop, workers, work, progress, shared)
+        workers = min(settings.resolve_jobs(n_jobs), most or tasks, 1 + work // _WORTH)
+        threads.share(lambda stop: loop(Team(shared, stop)), workers, work, look)
         return shared
-
-    def _call(
-        self, job: Integers, positions: Integers, V: Array, out: Array, shared: Integers, stop: threads.Flag
-    ) -> None:
-        room = self._room(job, len(positions) > 0)
-        programs.run(job, self._code, positions, V, out, Team(shared, stop), room)
 
     def _room(self, job: Integers, picked: bool = False, more: int = 0) -> Array:
         """A work array of this thread: tiles, rows that are gathered and turned, and more."""
         tall, wide = int(job[programs.TALL]), int(job[programs.WIDE])
         tiles = int(job[programs.STORED] + job[programs.DEPTH]) * tall * wide
-        rows = self._width * (tall * picked + wide * self._turned)
+        rows = (self._width + 1) * tall * picked + self._width * wide * self._turned
         return scratch_tile("program", (tiles + rows + more,), self.dtype)
-
-    def _cost(self, n: int, m: int) -> int:
-        """Additions and multiplications, about."""
-        return n * m * (self._width + 16 * len(self.steps))
-
-    def _work_on(
-        self, loop: Callable[[threads.Flag], None], workers: int, work: int, progress: Progress, shared: Integers
-    ) -> None:
-        def look() -> None:
-            if done := int(shared[programs.DONE]) - progress.done:
-                progress.advance(done)
-
-        threads.share(loop, workers, work, look)
 
 
 def _writeable(array: Any) -> Any:

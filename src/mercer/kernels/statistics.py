@@ -8,8 +8,9 @@ derivative by the scales with weights.
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,8 +31,11 @@ from mercer.kernels.operands import (
     unit_rows,
     words,
 )
-from mercer.loops import bits, distances, programs
+from mercer.loops import bits, distances, programs, steps
 from mercer.loops.angles import repair_angles
+
+if TYPE_CHECKING:
+    from mercer.kernels.program import Lowering
 
 # Up to so many columns, and from so many rows on, distances are finished a few at a time while these are in a cache.
 _FEW, _SEVERAL = 24, 16
@@ -63,11 +67,8 @@ class Statistic(abc.ABC):
         """If the statistic is a whole number between 0 and a bound, the bound: a function of it is a table."""
         return None
 
-    def lower(self, left: Operand, right: Operand, table: Array, alive: list[Any]) -> bool:
-        """Write what compiled programs need of it into a table, and keep in ``alive`` what that has addresses of.
-
-        False where no compiled loop computes it.
-        """
+    def lower(self, left: Operand, right: Operand, table: Array, program: Lowering) -> bool:
+        """Write what compiled programs need of it into a table; False where no compiled loop computes it."""
         return False
 
     def is_in_range(self, multiplier: float, dtype: np.dtype) -> bool:
@@ -110,11 +111,12 @@ class Dot(Statistic):
         if multiplier != 1.0:
             out *= out.dtype.type(multiplier)
 
-    def lower(self, left: Operand, right: Operand, table: Array, alive: list[Any]) -> bool:
+    def lower(self, left: Operand, right: Operand, table: Array, program: Lowering) -> bool:
         if not are_plain(left[0], right[0]):
             return False
-        table[programs.KIND], table[programs.WIDTH] = programs.DOT, left[0].shape[1]
+        table[programs.LOOP], table[programs.WIDTH] = program.address_of(steps.products, "statistic"), left[0].shape[1]
         table[programs.LEFT], table[programs.RIGHT] = left[0].ctypes.data, right[0].ctypes.data
+        table[programs.THRESHOLD] = 1
         return True
 
     def largest_count(self, operand: Operand) -> int | None:
@@ -155,20 +157,24 @@ class Distance(Statistic):
     measure: ClassVar[int]
     """What is summed, in the terms of ``loops.distances``."""
 
-    def kind(self, columns: int) -> tuple[int, float]:
-        """How compiled loops compute a tile from the rounded rows, and the share below which its digits are lost."""
-        return programs.PRODUCTS, _CANCELLED
+    def loop(self, columns: int) -> tuple[Callable[..., Any], float]:
+        """The compiled loop from rounded rows to a tile, and the share below which digits are lost."""
+        return steps.squared_by_products, _CANCELLED
 
-    def lower(self, left: Operand, right: Operand, table: Array, alive: list[Any]) -> bool:
+    def lower(self, left: Operand, right: Operand, table: Array, program: Lowering) -> bool:
+        at, size, alive = programs.GIVEN, steps.GIVEN, program.alive
         if not are_plain(*left[:2], *right[:2]) or not (
-            left[2].lower(table, programs.GIVEN_LEFT, alive) and right[2].lower(table, programs.GIVEN_RIGHT, alive)
+            left[2].lower(table, at, alive) and right[2].lower(table, at + size, alive)
         ):
             return False
-        kind, threshold = self.kind(left[0].shape[1])
+        loop, threshold = self.loop(left[0].shape[1])
         weights = np.array(self.weights(left[2].width))
         alive.append(weights)
-        table[:6] = kind, left[0].shape[1], *(side[i].ctypes.data for side in (left, right) for i in (0, 1))
-        table[6:10] = round(1 / threshold), self.measure, left[2].width, weights.ctypes.data
+        program.turned |= loop is not steps.squared_by_products
+        table[:2] = program.address_of(loop, "statistic"), program.address_of(steps.repair, "repair")
+        table[2:7] = left[0].shape[1], *(side[i].ctypes.data for side in (left, right) for i in (0, 1))
+        table[7:10] = round(1 / threshold), left[2].width, weights.ctypes.data
+        table[programs.MEASURE] = self.measure
         return True
 
     def is_in_range(self, multiplier: float, dtype: np.dtype) -> bool:
@@ -267,9 +273,10 @@ class SquaredDistance(ScaledDistance):
     def norms(self, A: Array) -> Array:
         return squared_norms(A, A.dtype)
 
-    def kind(self, columns: int) -> tuple[int, float]:
+    def loop(self, columns: int) -> tuple[Callable[..., Any], float]:
         # Of differences only the rounding of the rows counts, which is relative to their norms and not to the squares.
-        return (programs.DIFFERENCES, _CANCELLED**2) if columns <= _FEWEST else (programs.PRODUCTS, _CANCELLED)
+        few = columns <= _FEWEST
+        return (steps.squared_by_differences, _CANCELLED**2) if few else (steps.squared_by_products, _CANCELLED)
 
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
         if left[0].dtype == np.uint64:
@@ -324,8 +331,8 @@ class ManhattanDistance(ScaledDistance):
     def norms(self, A: Array) -> Array:
         return np.abs(A).sum(axis=1)
 
-    def kind(self, columns: int) -> tuple[int, float]:
-        return programs.DIFFERENCES, _CANCELLED
+    def loop(self, columns: int) -> tuple[Callable[..., Any], float]:
+        return steps.manhattan, _CANCELLED
 
     def first(self, left: Operand, right: Operand, factor: Any, lost: Array, out: Array) -> None:
         _by_differences(distances.add_differences, left, right, out)
@@ -402,8 +409,8 @@ class ChiSquaredDistance(Distance):
 
     measure = distances.CHI_SQUARED
 
-    def kind(self, columns: int) -> tuple[int, float]:
-        return programs.DIFFERENCES, _CANCELLED**2
+    def loop(self, columns: int) -> tuple[Callable[..., Any], float]:
+        return steps.chi_squared, _CANCELLED**2
 
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
         check_dense(self, side, frame)

@@ -116,3 +116,20 @@ def rest(typing_context):
         return context.get_dummy_value()
 
     return types.none(), generate
+
+
+@intrinsic
+def call_at(typing_context, address, arguments):
+    """Call the loop at an address, compiled for exactly these arguments; return 0 unless it raised an error."""
+    kinds = tuple(arguments.types)
+
+    def generate(context, builder, signature, values):
+        convention, packer = context.call_conv, context.get_arg_packer(kinds)
+        kind = convention.get_function_type(types.none, kinds)
+        # Where results and errors would be written.
+        others = kind.args[: len(kind.args) - len(packer.argument_types)]
+        results = [cgutils.alloca_once(builder, pointer.pointee) for pointer in others]
+        items = packer.as_arguments(builder, cgutils.unpack_tuple(builder, values[1], len(kinds)))
+        return builder.call(builder.inttoptr(values[0], kind.as_pointer()), [*results, *items])
+
+    return types.int32(types.int64, arguments), generate

@@ -27,7 +27,7 @@ from mercer.kernels.parameters import number, whole
 from mercer.kernels.plan import diagonal
 from mercer.kernels.statistics import Angle, Dot, Statistic
 from mercer.kernels.vector.monomials import feature_count, polynomial_features
-from mercer.loops import programs
+from mercer.loops import steps
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,7 +128,7 @@ class Polynomial(DotKernel):
         raise_to(t, self.degree)
 
     def _steps(self) -> Steps | None:
-        return [(programs.SHIFT, self.offset), (programs.RAISE, self.degree)]
+        return [(steps.shift, self.offset), (steps.power, self.degree)]
 
     def _explicit_features(self, rows: Rows, most: int) -> Any | None:
         X = rows.vectors

@@ -22,7 +22,7 @@ from mercer.kernels.pairs import Pairs, scratch
 from mercer.kernels.parameters import as_float, number, positive
 from mercer.kernels.statistics import ManhattanDistance, SquaredDistance, Statistic
 from mercer.kernels.vector.bessel import FAR, matern_function
-from mercer.loops import programs
+from mercer.loops import steps
 
 # From this order on a Matern kernel is a Gaussian one to all digits.
 _GAUSSIAN = 1e16
@@ -221,9 +221,9 @@ class Matern(StationaryKernel):
 
     def _steps(self) -> Steps | None:
         if self.nu >= _GAUSSIAN:
-            return [(programs.SCALE, -1.0), (programs.EXPONENTIAL,)]
+            return [(steps.scale, -1.0), (steps.exponential,)]
         polynomial = {0.5: (1.0,), 1.5: (1.0, 1.0), 2.5: (1.0, 1.0, 1 / 3)}.get(self.nu)
-        return None if polynomial is None else [(programs.DECAY, FAR * max(1.0, self.nu), *polynomial)]
+        return None if polynomial is None else [(steps.decay, FAR * max(1.0, self.nu), *polynomial)]
 
     def _times_polynomial(self, u: Array, decay: Array) -> None:
         """``u`` becomes ``(1 + u) decay``, or ``(1 + u + u^2 / 3) decay``."""
@@ -326,7 +326,7 @@ class RationalQuadratic(StationaryKernel):
         exponential(t)
 
     def _steps(self) -> Steps | None:
-        return [(programs.LOG1P,), (programs.SCALE, -self.alpha), (programs.EXPONENTIAL,)]
+        return [(steps.log1p,), (steps.scale, -self.alpha), (steps.exponential,)]
 
     def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
         log = np.log1p(np.minimum(t, np.finfo(t.dtype).max, out=t))
@@ -401,8 +401,8 @@ class NegativeDistance(StatisticKernel):
         np.negative(t, out=t)
 
     def _steps(self) -> Steps | None:
-        root = (programs.ROOT, math.inf) if self.exponent == 1 else (programs.POWER, self.exponent / 2)
-        return [(programs.SCALE, -1.0)] if self.exponent == 2 else [root, (programs.SCALE, -1.0)]
+        root = (steps.root,) if self.exponent == 1 else (steps.real_power, self.exponent / 2)
+        return [(steps.scale, -1.0)] if self.exponent == 2 else [root, (steps.scale, -1.0)]
 
     @property
     def definiteness(self) -> Definiteness:
