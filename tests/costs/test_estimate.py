@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -27,7 +25,6 @@ from mercer import (
     estimate,
 )
 from mercer._errors import DataError, MemoryBudgetError, ParameterError
-from mercer.costs import speed
 from mercer.costs.estimate import estimate_for
 from mercer.costs.ways import Case, ways_of
 from mercer.engine import memory
@@ -38,15 +35,6 @@ OF_ROWS: dict[str, Any] = {"kernel": "rbf", "gamma": 0.5}
 NOISY: dict[str, Any] = {"alpha": 0.1, "approximation": "nystroem", "n_landmarks": 100, "random_state": 0}
 OF_CLASSES: dict[str, Any] = {"approximation": "nystroem", "n_landmarks": 100, "random_state": 0}
 ON_LANDMARKS: dict[str, Any] = {"approximation": "nystroem", "n_landmarks": 100, **OF_ROWS}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _machine_measured_once() -> Iterator[None]:
-    """What does not depend on the kernel is measured for the first estimate, and the others take it."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("_of_algebra", "_of_memory"):
-            patch.setattr(speed, name, functools.cache(getattr(speed, name)))
-        yield
 
 
 def rows(n: int, classes: int = 0, d: int = 6) -> tuple[np.ndarray, np.ndarray]:

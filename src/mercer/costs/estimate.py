@@ -47,7 +47,7 @@ class Estimate:
     passes : int
         How many passes a typical fit takes; 0 for none.
     seconds : float or None
-        On ``threads`` threads of this machine, if nothing else runs; None if it cannot be estimated.
+        On ``threads`` threads of this machine; None if it cannot be estimated.
     threads : int
     most_rows : int or None
         The largest n that would fit, whatever time it takes; None if memory does not grow with n.
@@ -119,8 +119,10 @@ class Estimate:
 def estimate(model: Any, X: Any, y: Any = None) -> Estimate:
     """Estimate what a fit of a model will cost, without a fit.
 
-    Memory follows from what the solvers reserve, kernel values from the algorithm, and seconds from a few tiles of the
-    model's own kernel that are timed in one thread.
+    Memory follows from what the solvers reserve, and kernel values from the algorithm. Seconds follow from a few tiles
+    of the model's own kernel that are timed on one thread, and from what more threads gain in a product with a kernel
+    matrix and in a factorisation, which is timed once for each number of threads. Steps that only one thread can take
+    are not divided.
 
     Parameters
     ----------
@@ -144,8 +146,9 @@ def estimate(model: Any, X: Any, y: Any = None) -> Estimate:
 
     Notes
     -----
-    ``seconds`` assume that all threads are free, and of iterative methods a typical number of passes: they are right
-    within a factor of about three. Peaks of memory are those of arrays that the memory budget counts.
+    ``seconds`` assume that as many threads are free as at the first estimate, and of iterative methods a typical number
+    of passes: they are right within a factor of about three. Peaks of memory are those of arrays that the memory budget
+    counts.
 
     Examples
     --------
@@ -203,7 +206,7 @@ def _estimated(model: Any, case: Case, rows: Any) -> Estimate:
     workers = settings.current().n_jobs if getattr(model, "n_jobs", None) is None else model.n_jobs
     workers = settings.resolve_jobs(workers)
     given = kernel is None and hasattr(model, "kernel_for")
-    seconds = Speed.of(kernel, rows).seconds(taken, workers) if taken.known else None
+    seconds = Speed.of(kernel, rows, workers).seconds(taken, case.n) if taken.known else None
     return Estimate(
         learner=type(model).__name__,
         n=case.n,

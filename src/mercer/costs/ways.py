@@ -35,7 +35,7 @@ _PASSES_OF_PENALTIES = {"loo": 3, "gcv": 1, "evidence": 1}
 _PASSES, _PASSES_OF_NEWTON, _PASSES_OF_MULTIPLIERS = 12, 25, 50
 # How often Newton's method computes its preconditioner again.
 _REFRESHED = 4
-_PRODUCTS, _PRODUCTS_OF_LANCZOS, _NEWTON_STEPS = 40, 40, 8
+_PRODUCTS, _PRODUCTS_OF_LANCZOS, _NEWTON_STEPS, _STEPS_OF_SEARCH = 40, 40, 8, 2
 _EVALUATIONS = 30
 # Of learners of tables: what an evaluation takes with its gradient, in cubes of the rows; and what searches and
 # penalties of classes take together, in searches: two to four, since classes of unequal sizes have two of each.
@@ -46,6 +46,8 @@ _REFINED = 5
 _STEPS_OF_FEATURES, _PASSES_OF_DESCENT, _SPARSE = 35, 40, 40.0
 # Of support vector machines: how many kernel values are evaluated, as a share of the matrix.
 _SHARE_OF_ROWS = 1.7
+# What steps take for each row and row of the working set, and each row of explicit features beside its entries.
+_STEPS, _ROW = 240.0, 100.0
 # The operations of a reduction to a band with what follows, in units of a Cholesky factor.
 _BAND = 10.0
 # The passes in float64 among those in float32.
@@ -130,6 +132,8 @@ class Way:
         The same in float32.
     read : float
         Bytes of stored matrices that products read.
+    alone : float
+        Operations in float64 of one thread, whatever others there are.
     known : bool
         Whether seconds can be estimated.
     note : str
@@ -144,6 +148,7 @@ class Way:
     operations: float = 0.0
     single: float = 0.0
     read: float = 0.0
+    alone: float = 0.0
     known: bool = True
     note: str = ""
 
@@ -333,34 +338,48 @@ def _products(case: Case) -> list[Way]:
 def _svm(model: Any, case: Case) -> list[Way]:
     n = sum(_pair(model, case))
     counts = case.classes if len(case.classes) > 1 else _pair(model, case)
+    k = len(counts)
+    # The steps of a pair are those of one thread, and pairs are solved side by side.
+    pairs, rows = (k * (k - 1) // 2, 2 * case.n // k) if _has_pairs(model) else (1, n)
+    steps = _STEPS * pairs * rows * min(rows, math.isqrt(active_set.BLOCK))
+    shared, alone = (steps, 0.0) if pairs > 1 else (0.0, steps)
     if n <= smo.EXACT:
-        return [Way("SMO on the whole matrix", 8 * (case.n if case.n <= smo.WHOLE else n) ** 2, case.pairs)]
+        nbytes = 8 * (case.n if case.n <= smo.WHOLE else n) ** 2
+        return [Way("SMO on the whole matrix", nbytes, case.pairs, operations=shared, alone=alone)]
     if _has_pairs(model) and n <= JOINED:
-        return [Way("SMO on the blocks of the classes", 4 * sum(count**2 for count in counts), case.pairs)]
+        nbytes = 4 * sum(count**2 for count in counts)
+        return [Way("SMO on the blocks of the classes", nbytes, case.pairs, operations=shared, alone=alone)]
     if n <= smo.WHOLE:
-        return [Way("SMO on the whole matrix", 4 * n * n, case.pairs)]
+        return [Way("SMO on the whole matrix", 4 * n * n, case.pairs, operations=shared, alone=alone)]
     if case.features and is_cheaper(case.entries * n, case.features, n) and model.max_iter < 0:
-        operations = _SPARSE * case.entries * case.n * _PASSES_OF_DESCENT
+        steps = _SPARSE * (case.entries + _ROW) * case.n * _PASSES_OF_DESCENT
         nbytes = int(case.row_bytes * n) + descent_bytes(n, case.features)
         if passes_before(case.features) < math.inf:
             # Where the passes are slow.
             shape, tube = (n, case.features, int(case.entries * n)), hasattr(model, "epsilon")
             nbytes += interior_bytes(*shape, is_sparse=case.is_sparse, has_tube=tube)
-        return [Way(f"coordinate descent on {case.features:,} explicit features", nbytes, operations=operations)]
+        return [Way(f"coordinate descent on {case.features:,} explicit features", nbytes, alone=steps)]
     kept = 0 if case.cheap else min(4 * n * n, int(model.cache_size * 2**20))
-    pairs = len(counts) * (len(counts) - 1) // 2 if _has_pairs(model) else 1
     note = "the time depends on how many rows become support vectors"
-    rows = Way(
-        "SMO on active rows", 4 * active_set.BLOCK + kept, a_pass=_SHARE_OF_ROWS * n * n, passes=pairs, note=note
+    active = Way(
+        "SMO on active rows",
+        4 * active_set.BLOCK + kept,
+        a_pass=_SHARE_OF_ROWS * n * n,
+        passes=pairs,
+        operations=shared,
+        alone=alone,
+        note=note,
     )
     # Beside the whole matrix as much memory again must be free, although the fit does not use it.
-    whole = replace(rows, name="SMO on the whole matrix", nbytes=rows.nbytes + 4 * n * n)
-    return [whole, rows] if case.costly else [rows]
+    whole = replace(active, name="SMO on the whole matrix", nbytes=active.nbytes + 4 * n * n)
+    return [whole, active] if case.costly else [active]
 
 
 def _logistic(model: Any, case: Case) -> list[Way]:
     n, k = case.n, max(2, len(case.classes))
     m = 1 if k == 2 else k
+    # Classes are not solved for one by one: their products are coupled, and converge slower.
+    often = _PRODUCTS if m == 1 else 2 * m * _PRODUCTS
     beside = logistic.vector_bytes(n, m)
     if case.features and products.read_less(case.entries * n, case.features, n):
         operations = 2 * _SPARSE * case.entries * n * m * _PRODUCTS
@@ -368,7 +387,7 @@ def _logistic(model: Any, case: Case) -> list[Way]:
         return [Way(name, int(case.row_bytes * n) + beside, operations=operations)]
     whole = products.entry_bytes(n)
     ways = [
-        Way("Newton steps, K whole", each * n * n + beside, case.pairs, read=min(each, 8) * 1.0 * n * n * m * _PRODUCTS)
+        Way("Newton steps, K whole", each * n * n + beside, case.pairs, read=min(each, 8) * 1.0 * n * n * often)
         for each in whole
         if each
     ]
@@ -424,13 +443,11 @@ def _process_of_classes(model: Any, case: Case) -> list[Way]:
     # Each classifier of two keeps its factor.
     each = by.bytes_per_entry + (0 if case.definite else 8) + (0 if joint else 8 * k)
     (plain,) = _process(model, case)
-    many = k - 1 if k == 2 else k
+    # Of a search, every mode starts at the last one.
+    many = (k - 1 if k == 2 else k) * (_NEWTON_STEPS if model.optimizer is None else _STEPS_OF_SEARCH)
     return [
         replace(
-            plain,
-            name=f"{method}, factors in float64",
-            nbytes=each * case.n**2,
-            operations=plain.operations * _NEWTON_STEPS * many,
+            plain, name=f"{method}, factors in float64", nbytes=each * case.n**2, operations=plain.operations * many
         )
     ]
 
@@ -479,7 +496,7 @@ def _components(model: Any, case: Case) -> list[Way]:
     method = eigenpairs.method_for(n, k, model.eigen_solver)
     beside = eigenpairs.vector_bytes(n, k, method)
     if method == "dense":
-        return [Way("eigenvectors by LAPACK", 8 * n * n + beside, case.pairs, operations=4.0 * n**3)]
+        return [Way("eigenvectors by LAPACK", 8 * n * n + beside, case.pairs, alone=4.0 * n**3, operations=4.0 * n**3)]
     work = 2.0 * n * n * (k + 8) * _PRODUCTS_OF_LANCZOS
     whole = Way(f"{method}, K whole", 8 * n * n + beside, case.pairs, operations=work)
     lazy = Way(f"{method}, K by tiles", beside, a_pass=case.pairs, passes=_PRODUCTS_OF_LANCZOS)
