@@ -14,6 +14,7 @@ from mercer import (
     Blocks,
     GaussianProcessClassifier,
     GaussianProcessRegressor,
+    KernelKMeans,
     KernelLogisticRegression,
     KernelMachine,
     KernelPCA,
@@ -111,6 +112,16 @@ WAYS: dict[str, tuple[Any, int, int, tuple[int, int], float | None]] = {
         None,
     ),
     "components": (KernelPCA(n_components=4, **OF_ROWS), 0, 6, (300, 1500), None),
+    "clusters": (KernelKMeans(4, random_state=0, **OF_ROWS), 0, 6, (300, 1500), None),
+    "clusters by tiles": (KernelKMeans(4, random_state=0, **OF_ROWS), 0, 6, (1000, 1300), 5.0),
+    "clusters, columns": (KernelKMeans(4, random_state=0, kernel="linear"), 0, 6, (300, 1500), None),
+    "clusters, landmarks": (
+        KernelKMeans(4, random_state=0, approximation="nystroem", n_landmarks=50, **OF_ROWS),
+        0,
+        6,
+        (300, 1500),
+        None,
+    ),
     "components by tiles": (KernelPCA(n_components=4, **OF_ROWS), 0, 6, (1000, 1300), 5.0),
 }
 
@@ -274,6 +285,7 @@ def test_learners_of_tables_are_a_search_and_a_fit() -> None:
     for model in (TabularRegressor(), TabularClassifier()):
         expected = estimate_for(model, X, y > 0, 1500)
         assert expected.seconds is not None and expected.n == 1500 and not expected.note
+        assert estimate(model, (1500, 6)).nbytes == expected.nbytes
 
 
 def test_a_class_decides_how_large_a_pair_is() -> None:

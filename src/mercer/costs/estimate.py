@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
+from mercer._registered import command_line_of
 from mercer.costs.speed import Speed
 from mercer.costs.ways import Case, Way, landmark_bytes, ways_of
 from mercer.data.blocks.blocks import Blocks
@@ -161,7 +162,8 @@ def estimate(model: Any, X: Any, y: Any = None) -> Estimate:
     >>> some.fits, some.values_of_pass
     (True, 100000000)
     """
-    if not hasattr(model, "get_params") or not hasattr(model, "fit") or not hasattr(model, "kernel"):
+    is_learner = hasattr(model, "kernel") or command_line_of(type(model)).raw
+    if not hasattr(model, "get_params") or not hasattr(model, "fit") or not is_learner:
         raise ParameterError(
             f"estimate needs a learner of Mercer with a kernel, such as KernelRidge(), but got {type(model).__name__}."
         )
@@ -231,7 +233,7 @@ def _least(ways: list[Way]) -> int:
 
 
 def _most_landmarks(model: Any, case: Case, room: float) -> int | None:
-    if "n_landmarks" not in model.get_params(deep=False):
+    if not case.landmarks:
         return None
     largest = most(lambda m: landmark_bytes(model, replace(case, landmarks=m)), room)
     return case.n if largest is None else min(case.n, largest)
@@ -255,7 +257,7 @@ def _case(model: Any, X: Any, y: Any) -> tuple[Case, Any]:
         if getattr(model, "kernel", None) == "precomputed":
             rows = np.asarray(X)[: len(rows), : len(rows)]
         d = int(X.shape[1]) if getattr(X, "ndim", 1) == 2 else 0
-    landmarks = count_of(model) if hasattr(model, "n_landmarks") else 0
+    landmarks = count_of(model) if hasattr(model, "landmarks") else 0
     case = Case(n, d, landmarks=landmarks, blocks=isinstance(X, Blocks))
     if y is None:
         return case, rows

@@ -21,8 +21,7 @@ from mercer.kernels import RBF, Kernel
 
 # Rows of the smallest tile, and the seconds that make a measurement.
 _FEWEST, _ENOUGH = 8, 2e-3
-# Repeats of what is measured for each kernel, and of what is measured once.
-_REPEATS, _MANY = 3, 6
+_REPEATS = 4
 # Side of the matrices that are factored on one thread, and of those that several threads share.
 _SIDE, _SHARED_SIDE = 1024, 1536
 # How often memory is written: tiles, their mirror images, and what is made of them.
@@ -59,20 +58,19 @@ class Machine:
     @functools.cache
     def of(cls, workers: int) -> Machine:
         """Measure, once for each number of threads."""
-        with threads.workers(1):
-            ones = np.ones(_NUMBERS)
-            written = _least(lambda: np.ones(_NUMBERS), _MANY) / ones.nbytes
-            read = _least(lambda: ones @ ones, _MANY) / (2 * ones.nbytes)
-            double, single = (_least(_factor(_SIDE, dtype), _MANY) / (_SIDE**3 / 3) for dtype in (float, np.float32))
-        one = cls(double, single, written, read)
+        ones = np.ones(_NUMBERS)
         if workers == 1:
-            return one
+            with threads.workers(1):
+                written = _least(lambda: np.ones(_NUMBERS)) / ones.nbytes
+                read = _least(lambda: ones @ ones) / (2 * ones.nbytes)
+                double, single = (_least(_factor(_SIDE, dtype)) / (_SIDE**3 / 3) for dtype in (float, np.float32))
+            return cls(double, single, written, read)
         rows = np.random.default_rng(0).standard_normal((_SHARED_SIDE, 10))
         product = partial(operator.matmul, Gram(RBF(1.0), rows, rows.copy()), rows[:, 0])
         parts = [ones[part] for part in spans(_NUMBERS, max(TILE, _NUMBERS // (4 * workers)))]
         sums = [partial(operator.matmul, part, part) for part in parts]
         return replace(
-            one,
+            cls.of(1),
             products=_gain(product, workers),
             algebra=_gain(_factor(_SHARED_SIDE, float), workers),
             memory=_gain(lambda: threads.run(sums), workers),
@@ -141,7 +139,7 @@ def _factor(side: int, dtype: type) -> Callable[[], Any]:
 def _gain(work: Callable[[], Any], workers: int) -> float:
     """How many times as fast so many threads are as one; both in turn, since other programs may run."""
     taken: dict[int, list[float]] = {1: [], workers: []}
-    for jobs in list(taken) * _MANY:
+    for jobs in list(taken) * _REPEATS:
         with threads.workers(jobs):
             taken[jobs].append(_least(work, 1, time.perf_counter))
     return float(np.clip(min(taken[1]) / min(taken[workers]), 1.0, workers))

@@ -17,6 +17,7 @@ from mercer.estimators.shared.what_fits import bytes_in_blocks, solving_bytes
 from mercer.gram.hold import HELD_SHARE, WIDE, capacity, fits, held_bytes
 from mercer.gram.triangle import SHARE, triangle_bytes
 from mercer.landmarks.choose import choice_bytes, rows_seen
+from mercer.solvers.clustering import kmeans
 from mercer.solvers.gaussian.approaches import Name, approach
 from mercer.solvers.linear import cholesky, iterative, penalty_path, primal, primal_steps
 from mercer.solvers.restricted import clusters, penalties, precondition
@@ -35,11 +36,12 @@ _PASSES_OF_PENALTIES = {"loo": 3, "gcv": 1, "evidence": 1}
 _PASSES, _PASSES_OF_NEWTON, _PASSES_OF_MULTIPLIERS = 12, 25, 50
 # How often Newton's method computes its preconditioner again.
 _REFRESHED = 4
+_PASSES_OF_MEANS = 10
 _PRODUCTS, _PRODUCTS_OF_LANCZOS, _NEWTON_STEPS, _STEPS_OF_SEARCH = 40, 40, 8, 2
 _EVALUATIONS = 30
 # Of learners of tables: what an evaluation takes with its gradient, in cubes of the rows; and what searches and
 # penalties of classes take together, in searches: two to four, since classes of unequal sizes have two of each.
-_EVALUATION_ON_TABLES, _CHOICES_OF_CLASSES = 3.0, 3.0
+_EVALUATION_ON_TABLES, _CHOICES_OF_CLASSES = 2.0, 2.5
 # Residuals for the refinement of a float32 factor.
 _REFINED = 5
 # The same in the space of explicit features; an entry of these costs as much as so many operations in the cache.
@@ -152,6 +154,11 @@ class Way:
     known: bool = True
     note: str = ""
 
+    def plus(self, *, passes: int, exact: int | None = None, **more: float) -> Way:
+        """The same with so many passes, all of them in float64 unless ``exact`` says how many, and more work."""
+        sums = {name: getattr(self, name) + value for name, value in more.items()}
+        return replace(self, passes=passes, exact=passes if exact is None else exact, **sums)
+
 
 Ways = Callable[[Any, Case], list[Way]]
 """From a learner and a size to the ways in the order in which the learner tries them: it takes the first that fits."""
@@ -159,7 +166,7 @@ Ways = Callable[[Any, Case], list[Way]]
 
 def ways_of(model: Any, case: Case) -> list[Way]:
     """Return the ways of a learner."""
-    if getattr(model, "is_on_landmarks", False):
+    if case.landmarks and model.is_on_landmarks:
         return [_landmarks(model, case)]
     for cls in type(model).__mro__:
         if cls.__name__ in _WAYS:
@@ -170,6 +177,8 @@ def ways_of(model: Any, case: Case) -> list[Way]:
 def landmark_bytes(model: Any, case: Case) -> int:
     """Memory of a fit over landmarks, in bytes."""
     n, m, name = case.n, min(case.landmarks, case.n), type(model).__name__
+    if name == "GaussianProcessClassifier":
+        return max(choice_bytes(n, m, _how(model)), class_evidence_bytes(n, m, max(2, len(case.classes))))
     if case.blocks:
         return bytes_in_blocks(name, n, m, case.d, _how(model))
     rows = sum(_pair(model, case))
@@ -181,8 +190,7 @@ def _how(model: Any) -> str:
 
 
 def _landmarks(model: Any, case: Case) -> Way:
-    n, m, name = case.n, min(case.landmarks, case.n), type(model).__name__
-    how = _how(model)
+    n, m, how = case.n, min(case.landmarks, case.n), _how(model)
     seen = rows_seen(n, m, how) if how != "uniform" else 0
     way = Way(
         f"Nyström approximation over {m:,} landmarks",
@@ -191,58 +199,55 @@ def _landmarks(model: Any, case: Case) -> Way:
         a_pass=n * m,
         operations=m**3 + 2.0 * seen * m * m,
     )
-    if name == "KernelPCA":
-        return replace(way, passes=1, exact=1, operations=way.operations + 4.0 * n * m * m + 9.0 * m**3)
-    if name == "GaussianProcessRegressor":
-        return _process_on_landmarks(model, case, way)
-    if name == "GaussianProcessClassifier":
-        return _classes_on_landmarks(model, case, way)
+    return _OVER_LANDMARKS.get(type(model).__name__, _risk_on_landmarks)(model, case, way)
+
+
+def _components_on_landmarks(model: Any, case: Case, way: Way) -> Way:
+    m = min(case.landmarks, case.n)
+    return way.plus(passes=1, operations=4.0 * case.n * m * m + 9.0 * m**3)
+
+
+def _ridge_on_landmarks(model: Any, case: Case, way: Way) -> Way:
+    n, m = case.n, min(case.landmarks, case.n)
     sample = precondition.sample_size(n, m)
-    factors = 2.0 * sample * m * m + m**3 / 3
-    if name == "KernelRidge":
-        work = way.operations + sample * m * m + factors
-        if isinstance(model.alpha, str):
-            way, passes = (
-                replace(way, nbytes=max(way.nbytes, penalties.memory_of(m))),
-                _PASSES_OF_PENALTIES[model.alpha],
-            )
-            work += (2.0 + 2.0 * passes) * n * m * m + 9.0 * m**3
-            return replace(way, before=way.before + sample * m, passes=passes + 1, exact=passes + 1, operations=work)
-        rows = 0 if case.blocks else capacity(held_bytes((1, m)), n, HELD_SHARE)
-        lazy = rows < n
-        if lazy and not (case.costly or case.d >= WIDE):
-            rows = 0
-        if not case.blocks and clusters.are_cheaper(n, m, (math.inf if case.costly else case.d) if lazy else None):
-            # The landmarks are their own sample: a square of their factor and a factor of that.
-            sample, work = min(n, clusters.ENOUGH * m), way.operations + 2.0 * m**3 / 3
-        way = replace(way, before=way.before + sample * m, operations=work)
-        if not rows:
-            return replace(way, passes=_PASSES, exact=_EXACT_PASSES)
-        # Evaluated once in float32, and then read.
-        held, often = held_bytes((rows, m)), _PASSES - _EXACT_PASSES
-        note = f"and {memory.describe(held)} more for values in float32, at most a quarter of the free memory"
-        passes = _EXACT_PASSES + 1 + round((often - 1) * (n - rows) / n)
-        return replace(way, passes=passes, exact=_EXACT_PASSES, read=float(held) * often, note=note)
-    pairs = len(case.classes) * (len(case.classes) - 1) // 2 if _has_pairs(model) else 1
+    work = 3.0 * sample * m * m + m**3 / 3
+    if isinstance(model.alpha, str):
+        passes = _PASSES_OF_PENALTIES[model.alpha] + 1
+        way = replace(way, nbytes=max(way.nbytes, penalties.memory_of(m)))
+        return way.plus(passes=passes, before=sample * m, operations=work + 2.0 * passes * n * m * m + 9.0 * m**3)
+    rows = 0 if case.blocks else capacity(held_bytes((1, m)), n, HELD_SHARE)
+    lazy = rows < n
+    if lazy and not (case.costly or case.d >= WIDE):
+        rows = 0
+    if not case.blocks and clusters.are_cheaper(n, m, (math.inf if case.costly else case.d) if lazy else None):
+        # The landmarks are their own sample: a square of their factor and a factor of that.
+        sample, work = min(n, clusters.ENOUGH * m), 2.0 * m**3 / 3
+    way = way.plus(passes=_PASSES, exact=_EXACT_PASSES, before=sample * m, operations=work)
+    if not rows:
+        return way
+    # Evaluated once in float32, and then read.
+    held, often = held_bytes((rows, m)), _PASSES - _EXACT_PASSES
+    note = f"and {memory.describe(held)} more for values in float32, at most a quarter of the free memory"
+    passes = _EXACT_PASSES + 1 + round((often - 1) * (n - rows) / n)
+    return replace(way, passes=passes, read=float(held) * often, note=note)
+
+
+def _risk_on_landmarks(model: Any, case: Case, way: Way) -> Way:
+    n, m, k = case.n, min(case.landmarks, case.n), len(case.classes)
+    sample = precondition.sample_size(n, m)
+    pairs = max(1, k * (k - 1) // 2) if _has_pairs(model) else 1
+    work = pairs * _REFRESHED * (2.0 * sample * m * m + m**3 / 3)
     passes, exact = _PASSES_OF_NEWTON, _EXACT_PASSES
-    if name != "KernelLogisticRegression":
+    if type(model).__name__ != "KernelLogisticRegression":
         # Losses with kinks are solved in float64.
         passes = exact = _PASSES_OF_MULTIPLIERS * (_PARTS if case.blocks else 1)
     if case.costly and not case.d and not case.blocks:
         # Values of objects are evaluated once, and then read.
-        read, work = 8.0 * n * m * passes, way.operations + pairs * _REFRESHED * factors
-        return replace(way, before=way.before + sample * m, passes=1, exact=1, read=read, operations=work)
+        return way.plus(passes=1, before=sample * m, operations=work, read=8.0 * n * m * passes)
     # Each row is in the pairs of its class.
-    a_pass = 2 * way.a_pass // max(2, len(case.classes)) if pairs > 1 else way.a_pass
-    work = way.operations + max(1, pairs) * _REFRESHED * factors
-    return replace(
-        way,
-        before=way.before + sample * m,
-        a_pass=a_pass,
-        passes=passes * max(1, pairs),
-        exact=exact * max(1, pairs),
-        operations=work,
-    )
+    a_pass = 2 * way.a_pass // max(2, k) if pairs > 1 else way.a_pass
+    way = replace(way, a_pass=a_pass)
+    return way.plus(passes=passes * pairs, exact=exact * pairs, before=sample * m, operations=work)
 
 
 def _pair(model: Any, case: Case) -> tuple[int, int]:
@@ -410,29 +415,17 @@ def _process(model: Any, case: Case) -> list[Way]:
 def _process_on_landmarks(model: Any, case: Case, way: Way) -> Way:
     """A search on few rows, and then one on all of them, whose evaluations take two passes each."""
     n, m = case.n, min(case.landmarks, case.n)
-    if getattr(model, "optimizer", None) is None:
-        return replace(way, passes=2, exact=2, operations=way.operations + 2.0 * n * m * m + m**3)
+    if model.optimizer is None:
+        return way.plus(passes=2, operations=2.0 * n * m * m + m**3)
     (sample,) = _process(model, case.of_rows(min(n, SAMPLE)))
-    if case.blocks:
-        drawn = rows_to_draw(n, m)
-        return replace(
-            way,
-            nbytes=max(way.nbytes, sample.nbytes),
-            before=way.before + sample.before + 2.0 * _EVALUATIONS * drawn * m,
-            passes=2,
-            exact=2,
-            operations=way.operations + sample.operations + _EVALUATIONS * (6.0 * drawn * m * m + 5.0 * m**3),
-            note=f"seconds are for {_EVALUATIONS} evaluations of the bound of the evidence of {drawn:,} rows",
-        )
-    return replace(
-        way,
-        nbytes=max(way.nbytes, sample.nbytes),
-        before=way.before + sample.before,
-        passes=2 * _EVALUATIONS,
-        exact=2 * _EVALUATIONS,
-        operations=way.operations + sample.operations + _EVALUATIONS * (6.0 * n * m * m + 5.0 * m**3),
-        note=f"seconds are for {_EVALUATIONS} evaluations of the bound of the evidence",
-    )
+    rows = rows_to_draw(n, m) if case.blocks else n
+    work = sample.operations + _EVALUATIONS * (6.0 * rows * m * m + 5.0 * m**3)
+    note = f"seconds are for {_EVALUATIONS} evaluations of the bound of the evidence"
+    way = replace(way, nbytes=max(way.nbytes, sample.nbytes), note=note)
+    if not case.blocks:
+        return way.plus(passes=2 * _EVALUATIONS, before=sample.before, operations=work)
+    way = replace(way, note=f"{note} of {rows:,} rows")
+    return way.plus(passes=2, before=sample.before + 2.0 * _EVALUATIONS * rows * m, operations=work)
 
 
 def _process_of_classes(model: Any, case: Case) -> list[Way]:
@@ -444,50 +437,34 @@ def _process_of_classes(model: Any, case: Case) -> list[Way]:
     each = by.bytes_per_entry + (0 if case.definite else 8) + (0 if joint else 8 * k)
     (plain,) = _process(model, case)
     # Of a search, every mode starts at the last one.
-    many = (k - 1 if k == 2 else k) * (_NEWTON_STEPS if model.optimizer is None else _STEPS_OF_SEARCH)
-    return [
-        replace(
-            plain, name=f"{method}, factors in float64", nbytes=each * case.n**2, operations=plain.operations * many
-        )
-    ]
+    steps = (k - 1 if k == 2 else k) * (_NEWTON_STEPS if model.optimizer is None else _STEPS_OF_SEARCH)
+    name, work = f"{method}, factors in float64", plain.operations * steps
+    return [replace(plain, name=name, nbytes=each * case.n**2, operations=work)]
 
 
 def _classes_on_landmarks(model: Any, case: Case, way: Way) -> Way:
     """The same for classes, whose evaluations take several Newton steps, and two passes for the gradient."""
     n, m, k = case.n, min(case.landmarks, case.n), max(2, len(case.classes))
     functions, pairs = (1, 1) if k == 2 else (k, k * (k - 1) // 2)
-    own = max(choice_bytes(n, m, _how(model)), class_evidence_bytes(n, m, k))
     step = (1.0 + pairs) * n * m * m + (functions * m) ** 3 / 3
+    fixed = way.plus(passes=_NEWTON_STEPS, operations=_NEWTON_STEPS * step)
     if model.optimizer is None:
-        work = way.operations + _NEWTON_STEPS * step
-        return replace(way, nbytes=own, passes=_NEWTON_STEPS, exact=_NEWTON_STEPS, operations=work)
-    (sample,) = _process_of_classes(clone(model).set_params(approximation="laplace"), case.of_rows(min(n, SAMPLE)))
-    passes = (_NEWTON_STEPS // 2 + 2) * _EVALUATIONS
+        return fixed
     if case.blocks:
         # The search has a sample, and the mode all rows.
-        drawn = rows_to_draw(n, m)
+        rows = rows_to_draw(n, m)
         few = _classes_on_landmarks(
-            model, replace(case.of_rows(drawn), blocks=False), replace(way, before=0, operations=0.0)
+            model, replace(case.of_rows(rows), blocks=False), replace(way, nbytes=0, before=0, operations=0.0)
         )
-        return replace(
-            way,
-            nbytes=max(own, few.nbytes),
-            before=way.before + few.before + few.passes * few.a_pass * drawn / n,
-            passes=_NEWTON_STEPS,
-            exact=_NEWTON_STEPS,
-            operations=way.operations + few.operations + _NEWTON_STEPS * step,
-            note=f"{few.note} of {drawn:,} rows",
-        )
+        fixed = replace(fixed, nbytes=max(fixed.nbytes, few.nbytes), note=f"{few.note} of {rows:,} rows")
+        searched = few.before + few.passes * few.a_pass * rows / n
+        return fixed.plus(passes=_NEWTON_STEPS, before=searched, operations=few.operations)
+    (sample,) = _process_of_classes(clone(model).set_params(approximation="laplace"), case.of_rows(min(n, SAMPLE)))
     gradient = (1.0 + 2.0 * pairs) * n * m * m + (functions * m) ** 3
-    return replace(
-        way,
-        nbytes=max(own, sample.nbytes),
-        before=way.before + sample.before,
-        passes=passes,
-        exact=passes,
-        operations=way.operations + sample.operations + _EVALUATIONS * (_NEWTON_STEPS / 2 * step + gradient),
-        note=f"seconds are for {_EVALUATIONS} evaluations of the evidence",
-    )
+    work = sample.operations + _EVALUATIONS * (_NEWTON_STEPS / 2 * step + gradient)
+    note = f"seconds are for {_EVALUATIONS} evaluations of the evidence"
+    way = replace(way, nbytes=max(way.nbytes, sample.nbytes), note=note)
+    return way.plus(passes=(_NEWTON_STEPS // 2 + 2) * _EVALUATIONS, before=sample.before, operations=work)
 
 
 def _components(model: Any, case: Case) -> list[Way]:
@@ -501,6 +478,21 @@ def _components(model: Any, case: Case) -> list[Way]:
     whole = Way(f"{method}, K whole", 8 * n * n + beside, case.pairs, operations=work)
     lazy = Way(f"{method}, K by tiles", beside, a_pass=case.pairs, passes=_PRODUCTS_OF_LANCZOS)
     return [whole, replace(lazy, exact=_PRODUCTS_OF_LANCZOS)]
+
+
+def _clusters(model: Any, case: Case) -> list[Way]:
+    n, k = case.n, min(model.n_clusters, case.n)
+    m = min(model.n_landmarks, n) if model.is_on_landmarks else 0
+    if m or case.features:
+        # Coordinates of the rows take the place of K.
+        numbers = (m or case.entries) * n
+        nbytes = int(8 * numbers) + kmeans.working_bytes(n, k, dual=False)
+        work = 2.0 * numbers * k * _PASSES_OF_MEANS + n * m * m
+        return [Way(f"distances in {m or case.features:,} coordinates", nbytes, (n + m) * m, operations=work)]
+    beside, read = kmeans.working_bytes(n, k, dual=True), float(8 * n * n * _PASSES_OF_MEANS)
+    # A quarter of the matrix must be free beside it.
+    whole = [Way("the kernel matrix", each * n * n + beside, case.pairs, read=read) for each in (10, 5)]
+    return [*whole, Way("the kernel matrix by tiles", beside, a_pass=case.pairs, passes=_PASSES_OF_MEANS)]
 
 
 def _regression_on_tables(model: Any, case: Case) -> list[Way]:
@@ -525,6 +517,12 @@ def _others(model: Any, case: Case) -> list[Way]:
     return [Way("the kernel matrix", each * case.n**2, case.pairs, known=False, note=note)]
 
 
+_OVER_LANDMARKS: dict[str, Callable[[Any, Case, Way], Way]] = {
+    "KernelRidge": _ridge_on_landmarks,
+    "KernelPCA": _components_on_landmarks,
+    "GaussianProcessRegressor": _process_on_landmarks,
+    "GaussianProcessClassifier": _classes_on_landmarks,
+}
 _WAYS: dict[str, Ways] = {
     "KernelRidge": _ridge,
     "KernelLogisticRegression": _logistic,
@@ -533,6 +531,7 @@ _WAYS: dict[str, Ways] = {
     "GaussianProcessRegressor": _process,
     "GaussianProcessClassifier": _process_of_classes,
     "KernelPCA": _components,
+    "KernelKMeans": _clusters,
     "TabularClassifier": _classes_on_tables,
     "TabularRegressor": _regression_on_tables,
 }
