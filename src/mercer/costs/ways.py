@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from mercer._registered import command_line_of
 from mercer.engine import memory
 from mercer.estimators.gaussian.over_landmarks import SAMPLE
 from mercer.estimators.shared.on_blocks import rows_to_draw
-from mercer.estimators.shared.what_fits import bytes_in_blocks, solving_bytes
+from mercer.estimators.shared.what_fits import bytes_in_blocks, method_of, solving_bytes
 from mercer.gram.hold import HELD_SHARE, WIDE, capacity, fits, held_bytes
 from mercer.gram.triangle import SHARE, triangle_bytes
 from mercer.landmarks.choose import choice_bytes, rows_seen
@@ -178,19 +178,15 @@ def landmark_bytes(model: Any, case: Case) -> int:
     """Memory of a fit over landmarks, in bytes."""
     n, m, name = case.n, min(case.landmarks, case.n), type(model).__name__
     if name == "GaussianProcessClassifier":
-        return max(choice_bytes(n, m, _how(model)), class_evidence_bytes(n, m, max(2, len(case.classes))))
+        return max(choice_bytes(n, m, method_of(model)), class_evidence_bytes(n, m, max(2, len(case.classes))))
     if case.blocks:
-        return bytes_in_blocks(name, n, m, case.d, _how(model))
+        return bytes_in_blocks(name, n, m, case.d, method_of(model))
     rows = sum(_pair(model, case))
-    return max(solving_bytes(name, rows, m), choice_bytes(n, m, _how(model)))
-
-
-def _how(model: Any) -> str:
-    return model.landmarks if isinstance(model.landmarks, str) else "uniform"
+    return max(solving_bytes(name, rows, m), choice_bytes(n, m, method_of(model)))
 
 
 def _landmarks(model: Any, case: Case) -> Way:
-    n, m, how = case.n, min(case.landmarks, case.n), _how(model)
+    n, m, how = case.n, min(case.landmarks, case.n), method_of(model)
     seen = rows_seen(n, m, how) if how != "uniform" else 0
     way = Way(
         f"Nyström approximation over {m:,} landmarks",
@@ -348,14 +344,11 @@ def _svm(model: Any, case: Case) -> list[Way]:
     pairs, rows = (k * (k - 1) // 2, 2 * case.n // k) if _has_pairs(model) else (1, n)
     steps = _STEPS * pairs * rows * min(rows, math.isqrt(active_set.BLOCK))
     shared, alone = (steps, 0.0) if pairs > 1 else (0.0, steps)
-    if n <= smo.EXACT:
-        nbytes = 8 * (case.n if case.n <= smo.WHOLE else n) ** 2
-        return [Way("SMO on the whole matrix", nbytes, case.pairs, operations=shared, alone=alone)]
-    if _has_pairs(model) and n <= JOINED:
-        nbytes = 4 * sum(count**2 for count in counts)
-        return [Way("SMO on the blocks of the classes", nbytes, case.pairs, operations=shared, alone=alone)]
-    if n <= smo.WHOLE:
-        return [Way("SMO on the whole matrix", 4 * n * n, case.pairs, operations=shared, alone=alone)]
+    of_classes = _has_pairs(model) and smo.EXACT < n <= JOINED
+    if n <= smo.WHOLE or of_classes:
+        name = f"SMO on the {'blocks of the classes' if of_classes else 'whole matrix'}"
+        entries = sum(count**2 for count in counts) if of_classes else (case.n if case.n <= smo.WHOLE else n) ** 2
+        return [Way(name, (8 if n <= smo.EXACT else 4) * entries, case.pairs, operations=shared, alone=alone)]
     if case.features and is_cheaper(case.entries * n, case.features, n) and model.max_iter < 0:
         steps = _SPARSE * (case.entries + _ROW) * case.n * _PASSES_OF_DESCENT
         nbytes = int(case.row_bytes * n) + descent_bytes(n, case.features)
@@ -413,19 +406,26 @@ def _process(model: Any, case: Case) -> list[Way]:
 
 
 def _process_on_landmarks(model: Any, case: Case, way: Way) -> Way:
-    """A search on few rows, and then one on all of them, whose evaluations take two passes each."""
     n, m = case.n, min(case.landmarks, case.n)
+    fixed = way.plus(passes=2, operations=2.0 * n * m * m + m**3)
     if model.optimizer is None:
-        return way.plus(passes=2, operations=2.0 * n * m * m + m**3)
+        return fixed
     (sample,) = _process(model, case.of_rows(min(n, SAMPLE)))
-    rows = rows_to_draw(n, m) if case.blocks else n
-    work = sample.operations + _EVALUATIONS * (6.0 * rows * m * m + 5.0 * m**3)
-    note = f"seconds are for {_EVALUATIONS} evaluations of the bound of the evidence"
-    way = replace(way, nbytes=max(way.nbytes, sample.nbytes), note=note)
-    if not case.blocks:
-        return way.plus(passes=2 * _EVALUATIONS, before=sample.before, operations=work)
-    way = replace(way, note=f"{note} of {rows:,} rows")
-    return way.plus(passes=2, before=sample.before + 2.0 * _EVALUATIONS * rows * m, operations=work)
+    return _searched(case, way, fixed, sample, 2, lambda rows: 6.0 * rows * m * m + 5.0 * m**3)
+
+
+def _searched(case: Case, way: Way, fixed: Way, sample: Way, passes: int, operations: Callable[[int], float]) -> Way:
+    """A search on few rows, and then one on all of them, or on some of those in blocks; ``fixed`` is without both."""
+    rows = rows_to_draw(case.n, case.landmarks) if case.blocks else case.n
+    before, work = sample.before, sample.operations + _EVALUATIONS * operations(rows)
+    if case.blocks:
+        before += passes * _EVALUATIONS * rows * way.a_pass / case.n
+        way, passes = fixed, fixed.passes
+    else:
+        passes *= _EVALUATIONS
+    way = way.plus(passes=passes, before=before, operations=work)
+    note = f"seconds are for {_EVALUATIONS} evaluations of the evidence of {rows:,} rows"
+    return replace(way, nbytes=max(way.nbytes, sample.nbytes), note=note)
 
 
 def _process_of_classes(model: Any, case: Case) -> list[Way]:
@@ -450,21 +450,12 @@ def _classes_on_landmarks(model: Any, case: Case, way: Way) -> Way:
     fixed = way.plus(passes=_NEWTON_STEPS, operations=_NEWTON_STEPS * step)
     if model.optimizer is None:
         return fixed
-    if case.blocks:
-        # The search has a sample, and the mode all rows.
-        rows = rows_to_draw(n, m)
-        few = _classes_on_landmarks(
-            model, replace(case.of_rows(rows), blocks=False), replace(way, nbytes=0, before=0, operations=0.0)
-        )
-        fixed = replace(fixed, nbytes=max(fixed.nbytes, few.nbytes), note=f"{few.note} of {rows:,} rows")
-        searched = few.before + few.passes * few.a_pass * rows / n
-        return fixed.plus(passes=_NEWTON_STEPS, before=searched, operations=few.operations)
     (sample,) = _process_of_classes(clone(model).set_params(approximation="laplace"), case.of_rows(min(n, SAMPLE)))
-    gradient = (1.0 + 2.0 * pairs) * n * m * m + (functions * m) ** 3
-    work = sample.operations + _EVALUATIONS * (_NEWTON_STEPS / 2 * step + gradient)
-    note = f"seconds are for {_EVALUATIONS} evaluations of the evidence"
-    way = replace(way, nbytes=max(way.nbytes, sample.nbytes), note=note)
-    return way.plus(passes=(_NEWTON_STEPS // 2 + 2) * _EVALUATIONS, before=sample.before, operations=work)
+
+    def evaluation(rows: int) -> float:
+        return (_NEWTON_STEPS / 2 * (1.0 + pairs) + 1.0 + 2.0 * pairs) * rows * m * m + 7.0 * (functions * m) ** 3 / 3
+
+    return _searched(case, way, fixed, sample, _NEWTON_STEPS // 2 + 2, evaluation)
 
 
 def _components(model: Any, case: Case) -> list[Way]:
@@ -495,20 +486,19 @@ def _clusters(model: Any, case: Case) -> list[Way]:
     return [*whole, Way("the kernel matrix by tiles", beside, a_pass=case.pairs, passes=_PASSES_OF_MEANS)]
 
 
-def _regression_on_tables(model: Any, case: Case) -> list[Way]:
-    (way,) = _others(model, case)
-    return [replace(way, operations=_search_on_tables(model, case) + case.n**3 / 3, known=True, note="")]
-
-
-def _classes_on_tables(model: Any, case: Case) -> list[Way]:
-    (way,), fit = _others(model, case), _logistic(model, case)[0]
-    operations = _CHOICES_OF_CLASSES * _search_on_tables(model, case)
-    return [replace(way, operations=operations, read=fit.read, known=True, note="")]
-
-
-def _search_on_tables(model: Any, case: Case) -> float:
-    """Operations, beside which those of kernel values are few."""
-    return _EVALUATIONS * _EVALUATION_ON_TABLES * float(min(case.n, model.search_rows)) ** 3
+def _tables(model: Any, case: Case) -> list[Way]:
+    """A search on some rows, beside which kernel values are few, and a fit to all."""
+    (way,), work = (
+        _others(model, case),
+        _EVALUATIONS * _EVALUATION_ON_TABLES * float(min(case.n, model.search_rows)) ** 3,
+    )
+    if is_classifier(model):
+        return [
+            replace(
+                way, operations=_CHOICES_OF_CLASSES * work, read=_logistic(model, case)[0].read, known=True, note=""
+            )
+        ]
+    return [replace(way, operations=work + case.n**3 / 3, known=True, note="")]
 
 
 def _others(model: Any, case: Case) -> list[Way]:
@@ -532,6 +522,6 @@ _WAYS: dict[str, Ways] = {
     "GaussianProcessClassifier": _process_of_classes,
     "KernelPCA": _components,
     "KernelKMeans": _clusters,
-    "TabularClassifier": _classes_on_tables,
-    "TabularRegressor": _regression_on_tables,
+    "TabularClassifier": _tables,
+    "TabularRegressor": _tables,
 }
