@@ -152,7 +152,7 @@ def _in_blocks(learner: Any, n: int, m: int, beside: int) -> str:
 
 
 def method_of(learner: Any) -> str:
-    """How a learner chooses its landmarks; those that are given take no memory beside, as those that are drawn."""
+    """Return how a learner chooses its landmarks; given ones take as much memory as those that are drawn."""
     return learner.landmarks if isinstance(learner.landmarks, str) else "uniform"
 
 
