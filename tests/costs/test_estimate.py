@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from mercer import (
     Blocks,
     GaussianProcessClassifier,
     GaussianProcessRegressor,
+    KernelKMeans,
     KernelLogisticRegression,
     KernelMachine,
     KernelPCA,
@@ -27,7 +26,6 @@ from mercer import (
     estimate,
 )
 from mercer._errors import DataError, MemoryBudgetError, ParameterError
-from mercer.costs import speed
 from mercer.costs.estimate import estimate_for
 from mercer.costs.ways import Case, ways_of
 from mercer.engine import memory
@@ -38,15 +36,6 @@ OF_ROWS: dict[str, Any] = {"kernel": "rbf", "gamma": 0.5}
 NOISY: dict[str, Any] = {"alpha": 0.1, "approximation": "nystroem", "n_landmarks": 100, "random_state": 0}
 OF_CLASSES: dict[str, Any] = {"approximation": "nystroem", "n_landmarks": 100, "random_state": 0}
 ON_LANDMARKS: dict[str, Any] = {"approximation": "nystroem", "n_landmarks": 100, **OF_ROWS}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _machine_measured_once() -> Iterator[None]:
-    """What does not depend on the kernel is measured for the first estimate, and the others take it."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("_of_algebra", "_of_memory"):
-            patch.setattr(speed, name, functools.cache(getattr(speed, name)))
-        yield
 
 
 def rows(n: int, classes: int = 0, d: int = 6) -> tuple[np.ndarray, np.ndarray]:
@@ -123,6 +112,16 @@ WAYS: dict[str, tuple[Any, int, int, tuple[int, int], float | None]] = {
         None,
     ),
     "components": (KernelPCA(n_components=4, **OF_ROWS), 0, 6, (300, 1500), None),
+    "clusters": (KernelKMeans(4, random_state=0, **OF_ROWS), 0, 6, (300, 1500), None),
+    "clusters by tiles": (KernelKMeans(4, random_state=0, **OF_ROWS), 0, 6, (1000, 1300), 5.0),
+    "clusters, columns": (KernelKMeans(4, random_state=0, kernel="linear"), 0, 6, (300, 1500), None),
+    "clusters, landmarks": (
+        KernelKMeans(4, random_state=0, approximation="nystroem", n_landmarks=50, **OF_ROWS),
+        0,
+        6,
+        (300, 1500),
+        None,
+    ),
     "components by tiles": (KernelPCA(n_components=4, **OF_ROWS), 0, 6, (1000, 1300), 5.0),
 }
 
@@ -286,6 +285,7 @@ def test_learners_of_tables_are_a_search_and_a_fit() -> None:
     for model in (TabularRegressor(), TabularClassifier()):
         expected = estimate_for(model, X, y > 0, 1500)
         assert expected.seconds is not None and expected.n == 1500 and not expected.note
+        assert estimate(model, (1500, 6)).nbytes == expected.nbytes
 
 
 def test_a_class_decides_how_large_a_pair_is() -> None:

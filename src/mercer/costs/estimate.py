@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
+from mercer._registered import command_line_of
 from mercer.costs.speed import Speed
 from mercer.costs.ways import Case, Way, landmark_bytes, ways_of
 from mercer.data.blocks.blocks import Blocks
@@ -47,7 +48,7 @@ class Estimate:
     passes : int
         How many passes a typical fit takes; 0 for none.
     seconds : float or None
-        On ``threads`` threads of this machine, if nothing else runs; None if it cannot be estimated.
+        On ``threads`` threads of this machine; None if it cannot be estimated.
     threads : int
     most_rows : int or None
         The largest n that would fit, whatever time it takes; None if memory does not grow with n.
@@ -119,8 +120,10 @@ class Estimate:
 def estimate(model: Any, X: Any, y: Any = None) -> Estimate:
     """Estimate what a fit of a model will cost, without a fit.
 
-    Memory follows from what the solvers reserve, kernel values from the algorithm, and seconds from a few tiles of the
-    model's own kernel that are timed in one thread.
+    Memory follows from what the solvers reserve, and kernel values from the algorithm. Seconds follow from a few tiles
+    of the model's own kernel that are timed on one thread, and from what more threads gain in a product with a kernel
+    matrix and in a factorisation, which is timed once for each number of threads. Steps that only one thread can take
+    are not divided.
 
     Parameters
     ----------
@@ -144,8 +147,9 @@ def estimate(model: Any, X: Any, y: Any = None) -> Estimate:
 
     Notes
     -----
-    ``seconds`` assume that all threads are free, and of iterative methods a typical number of passes: they are right
-    within a factor of about three. Peaks of memory are those of arrays that the memory budget counts.
+    ``seconds`` assume that as many threads are free as at the first estimate, and of iterative methods a typical number
+    of passes: they are right within a factor of about three. Peaks of memory are those of arrays that the memory budget
+    counts.
 
     Examples
     --------
@@ -158,7 +162,8 @@ def estimate(model: Any, X: Any, y: Any = None) -> Estimate:
     >>> some.fits, some.values_of_pass
     (True, 100000000)
     """
-    if not hasattr(model, "get_params") or not hasattr(model, "fit") or not hasattr(model, "kernel"):
+    is_learner = hasattr(model, "kernel") or command_line_of(type(model)).raw
+    if not hasattr(model, "get_params") or not hasattr(model, "fit") or not is_learner:
         raise ParameterError(
             f"estimate needs a learner of Mercer with a kernel, such as KernelRidge(), but got {type(model).__name__}."
         )
@@ -203,7 +208,7 @@ def _estimated(model: Any, case: Case, rows: Any) -> Estimate:
     workers = settings.current().n_jobs if getattr(model, "n_jobs", None) is None else model.n_jobs
     workers = settings.resolve_jobs(workers)
     given = kernel is None and hasattr(model, "kernel_for")
-    seconds = Speed.of(kernel, rows).seconds(taken, workers) if taken.known else None
+    seconds = Speed.of(kernel, rows, workers).seconds(taken, case.n) if taken.known else None
     return Estimate(
         learner=type(model).__name__,
         n=case.n,
@@ -228,7 +233,7 @@ def _least(ways: list[Way]) -> int:
 
 
 def _most_landmarks(model: Any, case: Case, room: float) -> int | None:
-    if "n_landmarks" not in model.get_params(deep=False):
+    if not case.landmarks:
         return None
     largest = most(lambda m: landmark_bytes(model, replace(case, landmarks=m)), room)
     return case.n if largest is None else min(case.n, largest)
@@ -252,7 +257,7 @@ def _case(model: Any, X: Any, y: Any) -> tuple[Case, Any]:
         if getattr(model, "kernel", None) == "precomputed":
             rows = np.asarray(X)[: len(rows), : len(rows)]
         d = int(X.shape[1]) if getattr(X, "ndim", 1) == 2 else 0
-    landmarks = count_of(model) if hasattr(model, "n_landmarks") else 0
+    landmarks = count_of(model) if hasattr(model, "landmarks") else 0
     case = Case(n, d, landmarks=landmarks, blocks=isinstance(X, Blocks))
     if y is None:
         return case, rows

@@ -7,16 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from mercer._registered import command_line_of
 from mercer.engine import memory
 from mercer.estimators.gaussian.over_landmarks import SAMPLE
 from mercer.estimators.shared.on_blocks import rows_to_draw
-from mercer.estimators.shared.what_fits import bytes_in_blocks, solving_bytes
+from mercer.estimators.shared.what_fits import bytes_in_blocks, method_of, solving_bytes
 from mercer.gram.hold import HELD_SHARE, WIDE, capacity, fits, held_bytes
 from mercer.gram.triangle import SHARE, triangle_bytes
 from mercer.landmarks.choose import choice_bytes, rows_seen
+from mercer.solvers.clustering import kmeans
 from mercer.solvers.gaussian.approaches import Name, approach
 from mercer.solvers.linear import cholesky, iterative, penalty_path, primal, primal_steps
 from mercer.solvers.restricted import clusters, penalties, precondition
@@ -35,17 +36,20 @@ _PASSES_OF_PENALTIES = {"loo": 3, "gcv": 1, "evidence": 1}
 _PASSES, _PASSES_OF_NEWTON, _PASSES_OF_MULTIPLIERS = 12, 25, 50
 # How often Newton's method computes its preconditioner again.
 _REFRESHED = 4
-_PRODUCTS, _PRODUCTS_OF_LANCZOS, _NEWTON_STEPS = 40, 40, 8
+_PASSES_OF_MEANS = 10
+_PRODUCTS, _PRODUCTS_OF_LANCZOS, _NEWTON_STEPS, _STEPS_OF_SEARCH = 40, 40, 8, 2
 _EVALUATIONS = 30
 # Of learners of tables: what an evaluation takes with its gradient, in cubes of the rows; and what searches and
 # penalties of classes take together, in searches: two to four, since classes of unequal sizes have two of each.
-_EVALUATION_ON_TABLES, _CHOICES_OF_CLASSES = 3.0, 3.0
+_EVALUATION_ON_TABLES, _CHOICES_OF_CLASSES = 2.0, 2.5
 # Residuals for the refinement of a float32 factor.
 _REFINED = 5
 # The same in the space of explicit features; an entry of these costs as much as so many operations in the cache.
 _STEPS_OF_FEATURES, _PASSES_OF_DESCENT, _SPARSE = 35, 40, 40.0
 # Of support vector machines: how many kernel values are evaluated, as a share of the matrix.
 _SHARE_OF_ROWS = 1.7
+# What steps take for each row and row of the working set, and each row of explicit features beside its entries.
+_STEPS, _ROW = 240.0, 100.0
 # The operations of a reduction to a band with what follows, in units of a Cholesky factor.
 _BAND = 10.0
 # The passes in float64 among those in float32.
@@ -130,6 +134,8 @@ class Way:
         The same in float32.
     read : float
         Bytes of stored matrices that products read.
+    alone : float
+        Operations in float64 of one thread, whatever others there are.
     known : bool
         Whether seconds can be estimated.
     note : str
@@ -144,8 +150,14 @@ class Way:
     operations: float = 0.0
     single: float = 0.0
     read: float = 0.0
+    alone: float = 0.0
     known: bool = True
     note: str = ""
+
+    def plus(self, *, passes: int, exact: int | None = None, **more: float) -> Way:
+        """The same with so many passes, all of them in float64 unless ``exact`` says how many, and more work."""
+        sums = {name: getattr(self, name) + value for name, value in more.items()}
+        return replace(self, passes=passes, exact=passes if exact is None else exact, **sums)
 
 
 Ways = Callable[[Any, Case], list[Way]]
@@ -154,7 +166,7 @@ Ways = Callable[[Any, Case], list[Way]]
 
 def ways_of(model: Any, case: Case) -> list[Way]:
     """Return the ways of a learner."""
-    if getattr(model, "is_on_landmarks", False):
+    if case.landmarks and model.is_on_landmarks:
         return [_landmarks(model, case)]
     for cls in type(model).__mro__:
         if cls.__name__ in _WAYS:
@@ -165,19 +177,16 @@ def ways_of(model: Any, case: Case) -> list[Way]:
 def landmark_bytes(model: Any, case: Case) -> int:
     """Memory of a fit over landmarks, in bytes."""
     n, m, name = case.n, min(case.landmarks, case.n), type(model).__name__
+    if name == "GaussianProcessClassifier":
+        return max(choice_bytes(n, m, method_of(model)), class_evidence_bytes(n, m, max(2, len(case.classes))))
     if case.blocks:
-        return bytes_in_blocks(name, n, m, case.d, _how(model))
+        return bytes_in_blocks(name, n, m, case.d, method_of(model))
     rows = sum(_pair(model, case))
-    return max(solving_bytes(name, rows, m), choice_bytes(n, m, _how(model)))
-
-
-def _how(model: Any) -> str:
-    return model.landmarks if isinstance(model.landmarks, str) else "uniform"
+    return max(solving_bytes(name, rows, m), choice_bytes(n, m, method_of(model)))
 
 
 def _landmarks(model: Any, case: Case) -> Way:
-    n, m, name = case.n, min(case.landmarks, case.n), type(model).__name__
-    how = _how(model)
+    n, m, how = case.n, min(case.landmarks, case.n), method_of(model)
     seen = rows_seen(n, m, how) if how != "uniform" else 0
     way = Way(
         f"Nyström approximation over {m:,} landmarks",
@@ -186,58 +195,55 @@ def _landmarks(model: Any, case: Case) -> Way:
         a_pass=n * m,
         operations=m**3 + 2.0 * seen * m * m,
     )
-    if name == "KernelPCA":
-        return replace(way, passes=1, exact=1, operations=way.operations + 4.0 * n * m * m + 9.0 * m**3)
-    if name == "GaussianProcessRegressor":
-        return _process_on_landmarks(model, case, way)
-    if name == "GaussianProcessClassifier":
-        return _classes_on_landmarks(model, case, way)
+    return _OVER_LANDMARKS.get(type(model).__name__, _risk_on_landmarks)(model, case, way)
+
+
+def _components_on_landmarks(model: Any, case: Case, way: Way) -> Way:
+    m = min(case.landmarks, case.n)
+    return way.plus(passes=1, operations=4.0 * case.n * m * m + 9.0 * m**3)
+
+
+def _ridge_on_landmarks(model: Any, case: Case, way: Way) -> Way:
+    n, m = case.n, min(case.landmarks, case.n)
     sample = precondition.sample_size(n, m)
-    factors = 2.0 * sample * m * m + m**3 / 3
-    if name == "KernelRidge":
-        work = way.operations + sample * m * m + factors
-        if isinstance(model.alpha, str):
-            way, passes = (
-                replace(way, nbytes=max(way.nbytes, penalties.memory_of(m))),
-                _PASSES_OF_PENALTIES[model.alpha],
-            )
-            work += (2.0 + 2.0 * passes) * n * m * m + 9.0 * m**3
-            return replace(way, before=way.before + sample * m, passes=passes + 1, exact=passes + 1, operations=work)
-        rows = 0 if case.blocks else capacity(held_bytes((1, m)), n, HELD_SHARE)
-        lazy = rows < n
-        if lazy and not (case.costly or case.d >= WIDE):
-            rows = 0
-        if not case.blocks and clusters.are_cheaper(n, m, (math.inf if case.costly else case.d) if lazy else None):
-            # The landmarks are their own sample: a square of their factor and a factor of that.
-            sample, work = min(n, clusters.ENOUGH * m), way.operations + 2.0 * m**3 / 3
-        way = replace(way, before=way.before + sample * m, operations=work)
-        if not rows:
-            return replace(way, passes=_PASSES, exact=_EXACT_PASSES)
-        # Evaluated once in float32, and then read.
-        held, often = held_bytes((rows, m)), _PASSES - _EXACT_PASSES
-        note = f"and {memory.describe(held)} more for values in float32, at most a quarter of the free memory"
-        passes = _EXACT_PASSES + 1 + round((often - 1) * (n - rows) / n)
-        return replace(way, passes=passes, exact=_EXACT_PASSES, read=float(held) * often, note=note)
-    pairs = len(case.classes) * (len(case.classes) - 1) // 2 if _has_pairs(model) else 1
+    work = 3.0 * sample * m * m + m**3 / 3
+    if isinstance(model.alpha, str):
+        passes = _PASSES_OF_PENALTIES[model.alpha] + 1
+        way = replace(way, nbytes=max(way.nbytes, penalties.memory_of(m)))
+        return way.plus(passes=passes, before=sample * m, operations=work + 2.0 * passes * n * m * m + 9.0 * m**3)
+    rows = 0 if case.blocks else capacity(held_bytes((1, m)), n, HELD_SHARE)
+    lazy = rows < n
+    if lazy and not (case.costly or case.d >= WIDE):
+        rows = 0
+    if not case.blocks and clusters.are_cheaper(n, m, (math.inf if case.costly else case.d) if lazy else None):
+        # The landmarks are their own sample: a square of their factor and a factor of that.
+        sample, work = min(n, clusters.ENOUGH * m), 2.0 * m**3 / 3
+    way = way.plus(passes=_PASSES, exact=_EXACT_PASSES, before=sample * m, operations=work)
+    if not rows:
+        return way
+    # Evaluated once in float32, and then read.
+    held, often = held_bytes((rows, m)), _PASSES - _EXACT_PASSES
+    note = f"and {memory.describe(held)} more for values in float32, at most a quarter of the free memory"
+    passes = _EXACT_PASSES + 1 + round((often - 1) * (n - rows) / n)
+    return replace(way, passes=passes, read=float(held) * often, note=note)
+
+
+def _risk_on_landmarks(model: Any, case: Case, way: Way) -> Way:
+    n, m, k = case.n, min(case.landmarks, case.n), len(case.classes)
+    sample = precondition.sample_size(n, m)
+    pairs = max(1, k * (k - 1) // 2) if _has_pairs(model) else 1
+    work = pairs * _REFRESHED * (2.0 * sample * m * m + m**3 / 3)
     passes, exact = _PASSES_OF_NEWTON, _EXACT_PASSES
-    if name != "KernelLogisticRegression":
+    if type(model).__name__ != "KernelLogisticRegression":
         # Losses with kinks are solved in float64.
         passes = exact = _PASSES_OF_MULTIPLIERS * (_PARTS if case.blocks else 1)
     if case.costly and not case.d and not case.blocks:
         # Values of objects are evaluated once, and then read.
-        read, work = 8.0 * n * m * passes, way.operations + pairs * _REFRESHED * factors
-        return replace(way, before=way.before + sample * m, passes=1, exact=1, read=read, operations=work)
+        return way.plus(passes=1, before=sample * m, operations=work, read=8.0 * n * m * passes)
     # Each row is in the pairs of its class.
-    a_pass = 2 * way.a_pass // max(2, len(case.classes)) if pairs > 1 else way.a_pass
-    work = way.operations + max(1, pairs) * _REFRESHED * factors
-    return replace(
-        way,
-        before=way.before + sample * m,
-        a_pass=a_pass,
-        passes=passes * max(1, pairs),
-        exact=exact * max(1, pairs),
-        operations=work,
-    )
+    a_pass = 2 * way.a_pass // max(2, k) if pairs > 1 else way.a_pass
+    way = replace(way, a_pass=a_pass)
+    return way.plus(passes=passes * pairs, exact=exact * pairs, before=sample * m, operations=work)
 
 
 def _pair(model: Any, case: Case) -> tuple[int, int]:
@@ -333,34 +339,45 @@ def _products(case: Case) -> list[Way]:
 def _svm(model: Any, case: Case) -> list[Way]:
     n = sum(_pair(model, case))
     counts = case.classes if len(case.classes) > 1 else _pair(model, case)
-    if n <= smo.EXACT:
-        return [Way("SMO on the whole matrix", 8 * (case.n if case.n <= smo.WHOLE else n) ** 2, case.pairs)]
-    if _has_pairs(model) and n <= JOINED:
-        return [Way("SMO on the blocks of the classes", 4 * sum(count**2 for count in counts), case.pairs)]
-    if n <= smo.WHOLE:
-        return [Way("SMO on the whole matrix", 4 * n * n, case.pairs)]
+    k = len(counts)
+    # The steps of a pair are those of one thread, and pairs are solved side by side.
+    pairs, rows = (k * (k - 1) // 2, 2 * case.n // k) if _has_pairs(model) else (1, n)
+    steps = _STEPS * pairs * rows * min(rows, math.isqrt(active_set.BLOCK))
+    shared, alone = (steps, 0.0) if pairs > 1 else (0.0, steps)
+    of_classes = _has_pairs(model) and smo.EXACT < n <= JOINED
+    if n <= smo.WHOLE or of_classes:
+        name = f"SMO on the {'blocks of the classes' if of_classes else 'whole matrix'}"
+        entries = sum(count**2 for count in counts) if of_classes else (case.n if case.n <= smo.WHOLE else n) ** 2
+        return [Way(name, (8 if n <= smo.EXACT else 4) * entries, case.pairs, operations=shared, alone=alone)]
     if case.features and is_cheaper(case.entries * n, case.features, n) and model.max_iter < 0:
-        operations = _SPARSE * case.entries * case.n * _PASSES_OF_DESCENT
+        steps = _SPARSE * (case.entries + _ROW) * case.n * _PASSES_OF_DESCENT
         nbytes = int(case.row_bytes * n) + descent_bytes(n, case.features)
         if passes_before(case.features) < math.inf:
             # Where the passes are slow.
             shape, tube = (n, case.features, int(case.entries * n)), hasattr(model, "epsilon")
             nbytes += interior_bytes(*shape, is_sparse=case.is_sparse, has_tube=tube)
-        return [Way(f"coordinate descent on {case.features:,} explicit features", nbytes, operations=operations)]
+        return [Way(f"coordinate descent on {case.features:,} explicit features", nbytes, alone=steps)]
     kept = 0 if case.cheap else min(4 * n * n, int(model.cache_size * 2**20))
-    pairs = len(counts) * (len(counts) - 1) // 2 if _has_pairs(model) else 1
     note = "the time depends on how many rows become support vectors"
-    rows = Way(
-        "SMO on active rows", 4 * active_set.BLOCK + kept, a_pass=_SHARE_OF_ROWS * n * n, passes=pairs, note=note
+    active = Way(
+        "SMO on active rows",
+        4 * active_set.BLOCK + kept,
+        a_pass=_SHARE_OF_ROWS * n * n,
+        passes=pairs,
+        operations=shared,
+        alone=alone,
+        note=note,
     )
     # Beside the whole matrix as much memory again must be free, although the fit does not use it.
-    whole = replace(rows, name="SMO on the whole matrix", nbytes=rows.nbytes + 4 * n * n)
-    return [whole, rows] if case.costly else [rows]
+    whole = replace(active, name="SMO on the whole matrix", nbytes=active.nbytes + 4 * n * n)
+    return [whole, active] if case.costly else [active]
 
 
 def _logistic(model: Any, case: Case) -> list[Way]:
     n, k = case.n, max(2, len(case.classes))
     m = 1 if k == 2 else k
+    # Classes are not solved for one by one: their products are coupled, and converge slower.
+    often = _PRODUCTS if m == 1 else 2 * m * _PRODUCTS
     beside = logistic.vector_bytes(n, m)
     if case.features and products.read_less(case.entries * n, case.features, n):
         operations = 2 * _SPARSE * case.entries * n * m * _PRODUCTS
@@ -368,7 +385,7 @@ def _logistic(model: Any, case: Case) -> list[Way]:
         return [Way(name, int(case.row_bytes * n) + beside, operations=operations)]
     whole = products.entry_bytes(n)
     ways = [
-        Way("Newton steps, K whole", each * n * n + beside, case.pairs, read=min(each, 8) * 1.0 * n * n * m * _PRODUCTS)
+        Way("Newton steps, K whole", each * n * n + beside, case.pairs, read=min(each, 8) * 1.0 * n * n * often)
         for each in whole
         if each
     ]
@@ -389,31 +406,26 @@ def _process(model: Any, case: Case) -> list[Way]:
 
 
 def _process_on_landmarks(model: Any, case: Case, way: Way) -> Way:
-    """A search on few rows, and then one on all of them, whose evaluations take two passes each."""
     n, m = case.n, min(case.landmarks, case.n)
-    if getattr(model, "optimizer", None) is None:
-        return replace(way, passes=2, exact=2, operations=way.operations + 2.0 * n * m * m + m**3)
+    fixed = way.plus(passes=2, operations=2.0 * n * m * m + m**3)
+    if model.optimizer is None:
+        return fixed
     (sample,) = _process(model, case.of_rows(min(n, SAMPLE)))
+    return _searched(case, way, fixed, sample, 2, lambda rows: 6.0 * rows * m * m + 5.0 * m**3)
+
+
+def _searched(case: Case, way: Way, fixed: Way, sample: Way, passes: int, operations: Callable[[int], float]) -> Way:
+    """A search on few rows, and then one on all of them, or on some of those in blocks; ``fixed`` is without both."""
+    rows = rows_to_draw(case.n, case.landmarks) if case.blocks else case.n
+    before, work = sample.before, sample.operations + _EVALUATIONS * operations(rows)
     if case.blocks:
-        drawn = rows_to_draw(n, m)
-        return replace(
-            way,
-            nbytes=max(way.nbytes, sample.nbytes),
-            before=way.before + sample.before + 2.0 * _EVALUATIONS * drawn * m,
-            passes=2,
-            exact=2,
-            operations=way.operations + sample.operations + _EVALUATIONS * (6.0 * drawn * m * m + 5.0 * m**3),
-            note=f"seconds are for {_EVALUATIONS} evaluations of the bound of the evidence of {drawn:,} rows",
-        )
-    return replace(
-        way,
-        nbytes=max(way.nbytes, sample.nbytes),
-        before=way.before + sample.before,
-        passes=2 * _EVALUATIONS,
-        exact=2 * _EVALUATIONS,
-        operations=way.operations + sample.operations + _EVALUATIONS * (6.0 * n * m * m + 5.0 * m**3),
-        note=f"seconds are for {_EVALUATIONS} evaluations of the bound of the evidence",
-    )
+        before += passes * _EVALUATIONS * rows * way.a_pass / case.n
+        way, passes = fixed, fixed.passes
+    else:
+        passes *= _EVALUATIONS
+    way = way.plus(passes=passes, before=before, operations=work)
+    note = f"seconds are for {_EVALUATIONS} evaluations of the evidence of {rows:,} rows"
+    return replace(way, nbytes=max(way.nbytes, sample.nbytes), note=note)
 
 
 def _process_of_classes(model: Any, case: Case) -> list[Way]:
@@ -424,53 +436,26 @@ def _process_of_classes(model: Any, case: Case) -> list[Way]:
     # Each classifier of two keeps its factor.
     each = by.bytes_per_entry + (0 if case.definite else 8) + (0 if joint else 8 * k)
     (plain,) = _process(model, case)
-    many = k - 1 if k == 2 else k
-    return [
-        replace(
-            plain,
-            name=f"{method}, factors in float64",
-            nbytes=each * case.n**2,
-            operations=plain.operations * _NEWTON_STEPS * many,
-        )
-    ]
+    # Of a search, every mode starts at the last one.
+    steps = (k - 1 if k == 2 else k) * (_NEWTON_STEPS if model.optimizer is None else _STEPS_OF_SEARCH)
+    name, work = f"{method}, factors in float64", plain.operations * steps
+    return [replace(plain, name=name, nbytes=each * case.n**2, operations=work)]
 
 
 def _classes_on_landmarks(model: Any, case: Case, way: Way) -> Way:
     """The same for classes, whose evaluations take several Newton steps, and two passes for the gradient."""
     n, m, k = case.n, min(case.landmarks, case.n), max(2, len(case.classes))
     functions, pairs = (1, 1) if k == 2 else (k, k * (k - 1) // 2)
-    own = max(choice_bytes(n, m, _how(model)), class_evidence_bytes(n, m, k))
     step = (1.0 + pairs) * n * m * m + (functions * m) ** 3 / 3
+    fixed = way.plus(passes=_NEWTON_STEPS, operations=_NEWTON_STEPS * step)
     if model.optimizer is None:
-        work = way.operations + _NEWTON_STEPS * step
-        return replace(way, nbytes=own, passes=_NEWTON_STEPS, exact=_NEWTON_STEPS, operations=work)
+        return fixed
     (sample,) = _process_of_classes(clone(model).set_params(approximation="laplace"), case.of_rows(min(n, SAMPLE)))
-    passes = (_NEWTON_STEPS // 2 + 2) * _EVALUATIONS
-    if case.blocks:
-        # The search has a sample, and the mode all rows.
-        drawn = rows_to_draw(n, m)
-        few = _classes_on_landmarks(
-            model, replace(case.of_rows(drawn), blocks=False), replace(way, before=0, operations=0.0)
-        )
-        return replace(
-            way,
-            nbytes=max(own, few.nbytes),
-            before=way.before + few.before + few.passes * few.a_pass * drawn / n,
-            passes=_NEWTON_STEPS,
-            exact=_NEWTON_STEPS,
-            operations=way.operations + few.operations + _NEWTON_STEPS * step,
-            note=f"{few.note} of {drawn:,} rows",
-        )
-    gradient = (1.0 + 2.0 * pairs) * n * m * m + (functions * m) ** 3
-    return replace(
-        way,
-        nbytes=max(own, sample.nbytes),
-        before=way.before + sample.before,
-        passes=passes,
-        exact=passes,
-        operations=way.operations + sample.operations + _EVALUATIONS * (_NEWTON_STEPS / 2 * step + gradient),
-        note=f"seconds are for {_EVALUATIONS} evaluations of the evidence",
-    )
+
+    def evaluation(rows: int) -> float:
+        return (_NEWTON_STEPS / 2 * (1.0 + pairs) + 1.0 + 2.0 * pairs) * rows * m * m + 7.0 * (functions * m) ** 3 / 3
+
+    return _searched(case, way, fixed, sample, _NEWTON_STEPS // 2 + 2, evaluation)
 
 
 def _components(model: Any, case: Case) -> list[Way]:
@@ -479,27 +464,41 @@ def _components(model: Any, case: Case) -> list[Way]:
     method = eigenpairs.method_for(n, k, model.eigen_solver)
     beside = eigenpairs.vector_bytes(n, k, method)
     if method == "dense":
-        return [Way("eigenvectors by LAPACK", 8 * n * n + beside, case.pairs, operations=4.0 * n**3)]
+        return [Way("eigenvectors by LAPACK", 8 * n * n + beside, case.pairs, alone=4.0 * n**3, operations=4.0 * n**3)]
     work = 2.0 * n * n * (k + 8) * _PRODUCTS_OF_LANCZOS
     whole = Way(f"{method}, K whole", 8 * n * n + beside, case.pairs, operations=work)
     lazy = Way(f"{method}, K by tiles", beside, a_pass=case.pairs, passes=_PRODUCTS_OF_LANCZOS)
     return [whole, replace(lazy, exact=_PRODUCTS_OF_LANCZOS)]
 
 
-def _regression_on_tables(model: Any, case: Case) -> list[Way]:
-    (way,) = _others(model, case)
-    return [replace(way, operations=_search_on_tables(model, case) + case.n**3 / 3, known=True, note="")]
+def _clusters(model: Any, case: Case) -> list[Way]:
+    n, k = case.n, min(model.n_clusters, case.n)
+    m = min(model.n_landmarks, n) if model.is_on_landmarks else 0
+    if m or case.features:
+        # Coordinates of the rows take the place of K.
+        numbers = (m or case.entries) * n
+        nbytes = int(8 * numbers) + kmeans.working_bytes(n, k, dual=False)
+        work = 2.0 * numbers * k * _PASSES_OF_MEANS + n * m * m
+        return [Way(f"distances in {m or case.features:,} coordinates", nbytes, (n + m) * m, operations=work)]
+    beside, read = kmeans.working_bytes(n, k, dual=True), float(8 * n * n * _PASSES_OF_MEANS)
+    # A quarter of the matrix must be free beside it.
+    whole = [Way("the kernel matrix", each * n * n + beside, case.pairs, read=read) for each in (10, 5)]
+    return [*whole, Way("the kernel matrix by tiles", beside, a_pass=case.pairs, passes=_PASSES_OF_MEANS)]
 
 
-def _classes_on_tables(model: Any, case: Case) -> list[Way]:
-    (way,), fit = _others(model, case), _logistic(model, case)[0]
-    operations = _CHOICES_OF_CLASSES * _search_on_tables(model, case)
-    return [replace(way, operations=operations, read=fit.read, known=True, note="")]
-
-
-def _search_on_tables(model: Any, case: Case) -> float:
-    """Operations, beside which those of kernel values are few."""
-    return _EVALUATIONS * _EVALUATION_ON_TABLES * float(min(case.n, model.search_rows)) ** 3
+def _tables(model: Any, case: Case) -> list[Way]:
+    """A search on some rows, beside which kernel values are few, and a fit to all."""
+    (way,), work = (
+        _others(model, case),
+        _EVALUATIONS * _EVALUATION_ON_TABLES * float(min(case.n, model.search_rows)) ** 3,
+    )
+    if is_classifier(model):
+        return [
+            replace(
+                way, operations=_CHOICES_OF_CLASSES * work, read=_logistic(model, case)[0].read, known=True, note=""
+            )
+        ]
+    return [replace(way, operations=work + case.n**3 / 3, known=True, note="")]
 
 
 def _others(model: Any, case: Case) -> list[Way]:
@@ -508,6 +507,12 @@ def _others(model: Any, case: Case) -> list[Way]:
     return [Way("the kernel matrix", each * case.n**2, case.pairs, known=False, note=note)]
 
 
+_OVER_LANDMARKS: dict[str, Callable[[Any, Case, Way], Way]] = {
+    "KernelRidge": _ridge_on_landmarks,
+    "KernelPCA": _components_on_landmarks,
+    "GaussianProcessRegressor": _process_on_landmarks,
+    "GaussianProcessClassifier": _classes_on_landmarks,
+}
 _WAYS: dict[str, Ways] = {
     "KernelRidge": _ridge,
     "KernelLogisticRegression": _logistic,
@@ -516,6 +521,7 @@ _WAYS: dict[str, Ways] = {
     "GaussianProcessRegressor": _process,
     "GaussianProcessClassifier": _process_of_classes,
     "KernelPCA": _components,
-    "TabularClassifier": _classes_on_tables,
-    "TabularRegressor": _regression_on_tables,
+    "KernelKMeans": _clusters,
+    "TabularClassifier": _tables,
+    "TabularRegressor": _tables,
 }

@@ -147,11 +147,12 @@ def _in_blocks(learner: Any, n: int, m: int, beside: int) -> str:
     d = vars(learner).get("n_features_in_")
     if d is None or _is_of_classes(learner):
         return ""
-    need = max(bytes_in_blocks(type(learner).__name__, n, min(m, n), int(d), _how(learner)), beside)
+    need = max(bytes_in_blocks(type(learner).__name__, n, min(m, n), int(d), method_of(learner)), beside)
     return f"; {memory.describe(need)} with X in mercer.Blocks, which need not fit into memory either"
 
 
-def _how(learner: Any) -> str:
+def method_of(learner: Any) -> str:
+    """Return how a learner chooses its landmarks; given ones take as much memory as those that are drawn."""
     return learner.landmarks if isinstance(learner.landmarks, str) else "uniform"
 
 
@@ -164,5 +165,5 @@ def _need(learner: Any, n: int, m: int) -> int:
     if _is_of_classes(learner):
         joint = learner._scheme == "multinomial"
         solving = class_evidence_bytes(n, m, learner.n_classes_ if joint else 2)
-        return max(solving, choice_bytes(n, m, _how(learner)))
-    return max(solving_bytes(type(learner).__name__, n, m), choice_bytes(n, m, _how(learner)))
+        return max(solving, choice_bytes(n, m, method_of(learner)))
+    return max(solving_bytes(type(learner).__name__, n, m), choice_bytes(n, m, method_of(learner)))
