@@ -16,8 +16,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import sys_tags
 
 # The objects name no libraries and no versions of symbols: LLVM links them, in memory, with what the process has.
-# Beside functions of Python and Numba they need only functions of libc and libm that glibc has always had on x86-64, such as
-# memcpy and exp (tests/test_wheel.py lists them). This is the oldest tag that PyPI accepts.
+# Beside functions of Python and Numba they need only functions of libc and libm that glibc 2.17 has, such as memcpy and
+# exp (tests/test_wheel.py lists them). Numba's own wheels need a newer glibc.
 _PLATFORM = "manylinux_2_17_x86_64"
 
 # What is compiled for other levels is never called here: LLVM compiles for processors that this one is not.
