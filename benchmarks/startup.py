@@ -45,11 +45,37 @@ used = resource.getrusage(resource.RUSAGE_SELF)
 print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 """
 
+# What a process of its own runs after a first fit, twice: the demand is about the difference.
+PATHS = {
+    "SVC.fit, SVC.predict": "SVC().fit(X, y).predict(X)",
+    "SVC.predict_proba": "SVC(probability=True).fit(X, y).predict_proba(X)",
+    "GridSearchCV of SVC, 3 x 3": "GridSearchCV(SVC(), {'C': [0.1, 1, 10], 'gamma': [0.01, 0.1, 1]}).fit(X, y)",
+    "KernelRidge": "KernelRidge(kernel='rbf').fit(X, y).predict(X)",
+    "GaussianProcessRegressor": "GaussianProcessRegressor().fit(X, y).predict(X, return_std=True)",
+    "KernelRidge over landmarks": "KernelRidge(kernel='rbf', approximation='nystroem').fit(X, y).predict(X)",
+    "SVC over landmarks": "SVC(approximation='nystroem').fit(X, y).predict(X)",
+    "KernelKMeans": "KernelKMeans(n_clusters=3, random_state=0).fit(X).predict(X)",
+    "report": "report(SVC().fit(X, y), X, y)",
+}
+
+PATH = """
+import time
+from sklearn.datasets import load_iris
+from mercer import *
+X, y = load_iris(return_X_y=True)
+SVC().fit(X, y)
+def seconds():
+    start_time = time.process_time()
+    {}
+    return time.process_time() - start_time
+print(seconds(), seconds())
+"""
+
 IMPORT = "import time; begun = time.perf_counter(); import mercer; print(time.perf_counter() - begun)"
 
 
-def _outcome(code: str, cache: str | None = None) -> tuple[list[float], str]:
-    environment = dict(os.environ)
+def _outcome(code: str, cache: str | None = None, package: str = "") -> tuple[list[float], str]:
+    environment = {**os.environ, "PYTHONPATH": package}
     if cache is not None:
         environment["NUMBA_CACHE_DIR"] = cache
     process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
@@ -96,6 +122,25 @@ def _first_fits() -> list[Row]:
     ]
 
 
+def _from_a_wheel() -> list[Row]:
+    """What is left to wait for with a wheel of compiled loops, which MERCER_WHEEL names, and nothing else stored."""
+    wheel = os.environ.get("MERCER_WHEEL")
+    if wheel is None:
+        return []
+    with tempfile.TemporaryDirectory() as package, tempfile.TemporaryDirectory() as cache:
+        install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", package, wheel]
+        subprocess.run(install, check=True)
+        first = _outcome(IRIS, cache, package)[0][0]
+        rows = [Row("first SVC on iris, from a wheel", "limit", first, 2.0, "< 2 s", first < 2)]
+        for name, call in PATHS.items():
+            first, second = _outcome(PATH.format(call), cache, package)[0]
+            more = first - second < 1
+            rows.append(Row(f"{name}, from a wheel, CPU", "second call", first, second, "< 1 s more", more))
+        compiled = [path for _, _, paths in os.walk(cache) for path in paths]
+        note = f"{len(compiled)} loops"
+        return [*rows, Row("compiled although the wheel is there", "", None, None, "nothing", not compiled, note)]
+
+
 def run() -> list[Row]:
     """All rows of the section; the "peer" column holds the limit or the later fits."""
     seconds = statistics.median(_outcome(IMPORT)[0][0] for _ in range(5))
@@ -128,4 +173,4 @@ def run() -> list[Row]:
     warm = statistics.median(first for first, _ in firsts)
     later = statistics.median(second for _, second in firsts)
     rows.append(Row("first fits, warm cache", "later fits", warm, later, "< 1 s more", warm - later < 1))
-    return rows + _beside_sklearn() + _first_fits()
+    return rows + _beside_sklearn() + _first_fits() + _from_a_wheel()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mercer.cli import main
+from mercer.loops import cache
 
 _FIRST_CALLS = """
 import numpy as np
@@ -78,6 +79,14 @@ def test_after_a_warm_up_first_calls_compile_nothing(tmp_path: Path) -> None:
     assert f"Compiled loops are in {folder} (" in _output(environment, "-m", "mercer", "warm-up", "--processes", "1")
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == files
     assert _output(environment, "-W", "ignore", "-c", _FIRST_CALLS).splitlines() == ["end"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not (Path(cache.__file__).parent / "compiled").exists(), reason="the package carries no compiled loops"
+)
+def test_from_a_wheel_with_compiled_loops_first_calls_compile_nothing(tmp_path: Path) -> None:
+    assert _output({"NUMBA_CACHE_DIR": str(tmp_path)}, "-W", "ignore", "-c", _FIRST_CALLS).splitlines() == ["end"]
 
 
 def test_a_warm_up_that_could_keep_nothing_says_what_to_do(monkeypatch: pytest.MonkeyPatch, capsys) -> None:

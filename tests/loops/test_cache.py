@@ -14,7 +14,7 @@ import numba
 import pytest
 
 import mercer
-from mercer.loops import cache
+from mercer.loops import cache, levels
 
 _SOURCE = """
 from mercer.loops._jit import jit
@@ -83,6 +83,28 @@ def test_files_of_an_installed_package_are_read_first(folder: Path, monkeypatch:
     second = _loop(folder)
     assert second(2) == 6 and _hits(second) == 1 and second.stats.cache_path is None
     assert second(2.0) == 6
+
+
+@pytest.mark.parametrize("other", ["numba", "level"])
+def test_files_of_an_installed_package_for_something_else_are_not_used(folder: Path, monkeypatch, other: str) -> None:
+    first = _loop(folder)
+    first(2)
+    own = Path(first.stats.cache_path)
+    own.rename(folder / "compiled")
+    given = {path.name: path.read_bytes() for path in (folder / "compiled").iterdir()}
+    if other == "numba":
+        monkeypatch.setattr(numba, "__version__", "0.99.0")
+    elif levels.own_level() in (None, "x86-64-v2", "generic", "apple-m1"):
+        pytest.skip("this processor has no lower level")
+    else:
+        monkeypatch.setattr(levels, "_other_level", "x86-64-v2")
+    second = _loop(folder)
+    assert second(2) == 6 and _hits(second) == 0
+    # What is compiled instead is kept beside the package's files.
+    assert list(own.iterdir())
+    assert {path.name: path.read_bytes() for path in (folder / "compiled").iterdir()} == given
+    third = _loop(folder)
+    assert third(2) == 6 and _hits(third) == 1
 
 
 def test_a_loop_whose_file_cannot_be_read_is_compiled(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numba
@@ -94,13 +95,18 @@ def _cached(loop: Any, compiler: type[Compiler] | None = None) -> Any:
 
 def _inline(loop: Any, compiler: type[Compiler]) -> None:
     """Give the callers of a loop its code as this compiler makes it."""
-    options = {**loop.targetoptions, "no_cpython_wrapper": True}
-    options.pop("nopython", None)
-    inlined = numba.njit(pipeline_class=compiler, **options)(loop.py_func)
-    inlined._cache = _CacheOfCallers(loop)
-    # What the types of a caller are inferred from, and what it is linked with.
-    loop.get_call_template = inlined.get_call_template
-    loop.get_overload = inlined.get_overload
+
+    @cache
+    def inlined() -> Any:
+        options = {**loop.targetoptions, "no_cpython_wrapper": True}
+        options.pop("nopython", None)
+        made = numba.njit(pipeline_class=compiler, **options)(loop.py_func)
+        made._cache = _CacheOfCallers(loop)
+        return made
+
+    # What the types of a caller are inferred from, and what it is linked with. Few processes compile callers.
+    loop.get_call_template = lambda args, kws: inlined().get_call_template(args, kws)
+    loop.get_overload = lambda signature: inlined().get_overload(signature)
 
 
 class _Translation(Compiler):
