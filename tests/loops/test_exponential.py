@@ -74,8 +74,9 @@ def test_other_arrays_are_left_to_numpy(rng):
     np.testing.assert_array_equal(exponential(half.copy()), np.exp(half))
 
 
-def test_the_intrinsics_work_here():
-    assert own.intrinsics_work()
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_intrinsics_work_here(dtype):
+    assert own.exponential_works(dtype)
 
 
 def _raises(tile):
@@ -89,12 +90,12 @@ def _is_wrong(tile):
 @pytest.mark.parametrize(("function", "reason"), [(_raises, "NotImplementedError: llvm.rint"), (_is_wrong, "exp(-80)")])
 def test_what_does_not_work_is_noticed_and_said(function, reason, monkeypatch, caplog):
     monkeypatch.setattr(own, "exponential_float64", function)
-    assert not own.intrinsics_work()
+    assert not own.exponential_works(np.float64)
     assert reason in caplog.text and "NumPy's, which is slower, is used" in caplog.text
 
 
 def test_numpy_takes_the_place_of_what_does_not_work(monkeypatch, rng):
-    monkeypatch.setattr(elementary, "_is_own_usable", lambda: False)
+    monkeypatch.setattr(elementary, "compiled_works", lambda dtype: False)
     for name in ("exponential_float32", "exponential_float64"):
         monkeypatch.setattr(elementary, name, _raises)
     for dtype in (np.float32, np.float64):
@@ -119,8 +120,8 @@ def declare(module, name, *arguments, **options):
         raise NotImplementedError(name)
     return known(module, name, *arguments, **options)
 ir.Module.declare_intrinsic = declare
-from mercer.loops.exponential import exponential_float32, exponential_float64, intrinsics_work
-assert intrinsics_work()
+from mercer.loops.exponential import exponential_float32, exponential_float64, exponential_works
+assert exponential_works(np.float32) and exponential_works(np.float64)
 for function, dtype, low, high in ((exponential_float32, np.float32, -87, 88), (exponential_float64, float, -707, 709)):
     x = np.linspace(low, high, 100_001).astype(dtype)
     exact = np.exp(x.astype(np.longdouble))

@@ -1,6 +1,7 @@
 """Loops that other loops call: one copy for the callers, another one for Python."""
 
 import numpy as np
+import pytest
 
 from mercer.loops._jit import jit, jit_in_order, vector_jit
 
@@ -42,3 +43,30 @@ def test_sums_in_order_stay_in_order_within_a_caller_that_reorders():
         return inner(x)
 
     assert jit(once)(x) == np.cumsum(x)[-1]
+
+
+def _rest(x):
+    return x[1:]
+
+
+def test_loops_share_arrays_with_their_callers_and_new_ones_are_freed():
+    x, inner = np.arange(5.0), jit(_rest)
+
+    def total_of_rest(x):
+        return inner(x).sum()
+
+    def double_the_rest(x):
+        # An expression makes an array without a name that says so.
+        return inner(x) * 2.0
+
+    assert jit(total_of_rest)(x) == 10.0
+    np.testing.assert_array_equal(jit(double_the_rest)(x), [2.0, 4.0, 6.0, 8.0])
+    np.testing.assert_array_equal(inner(x), x[1:])
+
+
+def test_a_loop_that_returns_views_beside_other_values_is_an_error():
+    def rest_and_size(x):
+        return x[1:], x.shape[0]
+
+    with pytest.raises(TypeError, match="rest_and_size returns arrays that it did not make"):
+        jit(rest_and_size)(np.arange(5.0))

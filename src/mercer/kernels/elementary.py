@@ -7,20 +7,15 @@ import functools
 import numpy as np
 
 from mercer._types import Array
-from mercer.loops.exponential import exponential_float32, exponential_float64, intrinsics_work
+from mercer.loops.exponential import exponential_float32, exponential_float64, exponential_works
 
-# Asked once, at the first use.
-_is_own_usable = functools.cache(intrinsics_work)
-
-
-def compiled_works() -> bool:
-    """Whether the compiled functions work on this processor."""
-    return _is_own_usable()
+# Whether the compiled function for a precision works on this processor: asked once, at the first use.
+compiled_works = functools.cache(exponential_works)
 
 
 def exponential(t: Array) -> Array:
     """``t = exp(t)`` in place; returns ``t``. Overflowing values become infinite, and subnormal ones may become 0."""
-    if not t.flags.c_contiguous or t.dtype not in (np.float32, np.float64) or not compiled_works():
+    if not t.flags.c_contiguous or t.dtype not in (np.float32, np.float64) or not compiled_works(t.dtype):
         # An overflow shows as an infinity, for which learners raise an error with a message of their own.
         with np.errstate(over="ignore"):
             return np.exp(t, out=t)

@@ -179,7 +179,7 @@ class Program:
         """The program of a plan of at least so many entries, or None where compiled loops do not compute its kernel."""
         if plan.left.n * plan.right.n < max(LEAST_ENTRIES if least is None else least, 1) or plan.kernel.tile != TILE:
             return None
-        if not compiled_works():
+        if not compiled_works(dtype):
             return None
         lowering = Lowering(plan, dtype)
         if not lowering.kernel(plan.kernel) or lowering.depth > _DEEPEST or len(lowering.steps) > _LONGEST:

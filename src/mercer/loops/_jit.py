@@ -11,6 +11,9 @@ By itself, Numba optimises a loop that another one calls, emits machine code and
 then it inlines the loop and optimises the whole again. Here a loop is only translated for its callers, and optimised as
 a part of each. What Python calls is a second copy, compiled when Python first calls it.
 
+Loops that make no arrays are compiled without the counting of references to arrays, which would take much code. What a
+loop calls is translated in the same way: to drop a reference that was never counted would free the array of the caller.
+
 An array is copied by a loop, not by an assignment to a slice: for the message of its error, Numba compiles the
 formatting of texts, two seconds in each process that compiles.
 
@@ -31,6 +34,9 @@ from numba.core.caching import NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaError
+from numba.core.targetconfig import ConfigStack
 from numba.extending import intrinsic
 
 from mercer.loops.cache import LoopCache
@@ -41,6 +47,9 @@ from mercer.loops.outcome import call_apart
 # No loop is a callback of C code, and each wrapper would be one more copy of the inlined code.
 _OPTIONS = {"nogil": True, "error_model": "numpy", "forceinline": True, "no_cfunc_wrapper": True}
 _REORDERING = {"reassoc", "contract", "arcp", "nsz", "afn"}
+
+# What makes arrays. A loop that makes one by other means is compiled again where Numba finds it.
+_MAKERS = {"array", "arange", "ascontiguousarray", "concatenate", "copy", "empty", "full", "ones", "zeros"}
 
 # LLVM uses half of the width of AVX-512 on Intel's processors unless a function asks for more.
 _WIDE = '"prefer-vector-width"="512"'
@@ -69,9 +78,24 @@ def _cached(loop: Any, compiler: type[Compiler] | None = None) -> Any:
     loop._cache = LoopCache(loop.py_func)
     compile_for_model = loop.compile
 
+    def compile_counting(signature: Any, counts: bool) -> Any:
+        loop.targetoptions["_nrt"] = counts
+        compiled = compile_for_model(signature)
+        if not counts and "array(" in str(next(reversed(loop.overloads.values())).signature.return_type):
+            # Python would receive the whole array in the place of a part of it.
+            raise TypeError(f"{loop.__qualname__} returns arrays that it did not make: let it fill an argument.")
+        return compiled
+
     def compile_here(signature: Any) -> Any:
         with for_level(loop.targetctx):
-            return compile_for_model(signature)
+            if _makes_arrays(loop):
+                return compile_counting(signature, counts=True)
+            try:
+                return compile_counting(signature, counts=False)
+            except NumbaError:
+                # Numba raises the error again for types that it has failed with.
+                loop._compiler._failed_cache.clear()
+                return compile_counting(signature, counts=True)
 
     def compile_anyhow(signature: Any) -> Any:
         try:
@@ -93,20 +117,30 @@ def _cached(loop: Any, compiler: type[Compiler] | None = None) -> Any:
     return loop
 
 
+def _makes_arrays(loop: Any) -> bool:
+    """Whether a loop names what makes arrays, or another loop that does."""
+    names, known = loop.py_func.__code__.co_names, loop.py_func.__globals__
+    others = (known.get(name) for name in names)
+    return not _MAKERS.isdisjoint(names) or any(isinstance(o, Dispatcher) and _makes_arrays(o) for o in others)
+
+
 def _inline(loop: Any, compiler: type[Compiler]) -> None:
     """Give the callers of a loop its code as this compiler makes it."""
 
     @cache
-    def inlined() -> Any:
-        options = {**loop.targetoptions, "no_cpython_wrapper": True}
+    def inlined(counts: bool) -> Any:
+        options = {**loop.targetoptions, "no_cpython_wrapper": True, "_nrt": counts}
         options.pop("nopython", None)
-        made = numba.njit(pipeline_class=compiler, **options)(loop.py_func)
-        made._cache = _CacheOfCallers(loop)
-        return made
+        inlined = numba.njit(pipeline_class=compiler, **options)(loop.py_func)
+        inlined._cache = _CacheOfCallers(loop)
+        return inlined
+
+    def for_caller() -> Any:
+        return inlined(ConfigStack().top().nrt)
 
     # What the types of a caller are inferred from, and what it is linked with. Few processes compile callers.
-    loop.get_call_template = lambda args, kws: inlined().get_call_template(args, kws)
-    loop.get_overload = lambda signature: inlined().get_overload(signature)
+    loop.get_call_template = lambda args, kws: for_caller().get_call_template(args, kws)
+    loop.get_overload = lambda signature: for_caller().get_overload(signature)
 
 
 class _Translation(Compiler):

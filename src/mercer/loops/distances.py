@@ -187,7 +187,8 @@ def _distance(x, z, weights, measure):
         elif measure == MANHATTAN:
             total += abs(u)
         elif measure == PERIODIC:
-            total += math.sin(u) ** 2
+            sine = math.sin(u)
+            total += sine * sine
         else:
             size = x[c] + z[c]
             total += u * u / (size if size > 0 else 1.0)

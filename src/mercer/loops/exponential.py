@@ -108,24 +108,23 @@ def exponential_parts(x):
     return 0.0 if x < _LOWEST else value, q - p
 
 
-def intrinsics_work():
-    """Whether the functions above compile here and give what NumPy gives."""
-    for function, dtype in ((exponential_float32, np.float32), (exponential_float64, np.float64)):
-        x = np.linspace(-80.0, 80.0, 41).astype(dtype)
-        values = x.copy()
-        try:
-            function(values)
-        # What Numba and llvmlite raise for code that they cannot make differs from version to version.
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-        else:
-            if np.allclose(values, np.exp(x), rtol=4 * np.finfo(dtype).eps, atol=0.0):
-                continue
-            reason = f"exp(-80) came out as {values[0]}"
-        logging.getLogger("mercer").warning(
-            "mercer: the compiled exponential does not work on this processor (%s); NumPy's, which is slower, is "
-            "used instead",
-            reason,
-        )
-        return False
-    return True
+def exponential_works(dtype):
+    """Whether the function above for a precision compiles here and gives what NumPy gives."""
+    # As a tile, for which the function is compiled anyway.
+    x = np.linspace(-80.0, 80.0, 41, dtype=dtype)[None]
+    values = x.copy()
+    try:
+        (exponential_float32 if dtype == np.float32 else exponential_float64)(values)
+    # What Numba and llvmlite raise for code that they cannot make differs from version to version.
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+    else:
+        if np.allclose(values, np.exp(x), rtol=4 * np.finfo(dtype).eps, atol=0.0):
+            return True
+        reason = f"exp(-80) came out as {values[0, 0]}"
+    logging.getLogger("mercer").warning(
+        "mercer: the compiled exponential does not work on this processor (%s); NumPy's, which is slower, is "
+        "used instead",
+        reason,
+    )
+    return False

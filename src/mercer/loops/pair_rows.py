@@ -66,8 +66,8 @@ class PairPlace(NamedTuple):
 class PairRoom(NamedTuple):
     """Work arrays for the problem of one pair of at most q rows, one more for the offset where that is 0."""
 
-    whole: Vector
-    """((q + 1)**2,)"""
+    whole: Matrix
+    """(q + 1, q + 1), of which smaller pairs use the first rows and columns."""
     work: Matrix
     """(PARTS, q + 1)"""
     bits: Integers
@@ -84,7 +84,7 @@ class PairRoom(NamedTuple):
         work, m = np.empty((PARTS, q + 1)), min(MOST_FREE, q + 1)
         newton = NewtonRoom(np.empty((m + 2, m + 3)), np.empty(m, np.int64), np.empty(m + 2))
         present, at = np.empty(q + 1, np.bool_), np.empty(q, np.int64)
-        return cls(np.empty((q + 1) ** 2), work, work.view(np.int64), present, at, newton)
+        return cls(np.empty((q + 1, q + 1)), work, work.view(np.int64), present, at, newton)
 
 
 @jit_in_order
@@ -114,7 +114,7 @@ def begin_pair(strip, classes, j, pad, room):
     first, second = classes.column[i], classes.column[j]
     q = a + b
     size = q + 1 if pad else q
-    whole, present = room.whole[: size * size].reshape(size, size), room.present[:size]
+    whole, present = room.whole, room.present[:size]
     is_whole = at.shape[0] == 0
     for r in range(size):
         present[r] = is_whole
@@ -126,8 +126,9 @@ def begin_pair(strip, classes, j, pad, room):
         for c in range(a):
             whole[r, c] = own[classes.own[i] + r * a + c]
         for c in range(b):
-            whole[r, a + c] = K[r, second + c]
-            whole[a + c, r] = K[r, second + c]
+            entry = K[r, second + c]
+            whole[r, a + c] = entry
+            whole[a + c, r] = entry
     for r in range(b):
         for c in range(b):
             whole[a + r, a + c] = own[classes.own[j] + r * b + c]

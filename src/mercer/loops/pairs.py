@@ -65,7 +65,8 @@ class PairRule(NamedTuple):
 @jit_in_order
 def gradient_of(whole, beta, linear, F):
     """``F = linear - K beta`` from the rows of the finite, symmetric ``whole`` whose weight is not 0."""
-    F[:] = 0.0
+    for r in range(F.shape[0]):
+        F[r] = 0.0
     for c in range(beta.shape[0]):
         weight, row = beta[c], whole[c]
         if weight != 0.0:
@@ -168,10 +169,13 @@ def _offset(F, beta, lower, upper, intercept):
             free += 1
     if not intercept:
         return 0.0, max(lowest, 0.0) - min(highest, 0.0)
-    violation = max(lowest - highest, 0.0) if np.isfinite(lowest) and np.isfinite(highest) else 0.0
-    if not np.isfinite(top) or not np.isfinite(bottom):
-        return (top if np.isfinite(top) else bottom), violation
-    return (total / free if free else 0.5 * (top + bottom)), violation
+    if free:
+        offset = total / free
+    elif top == -np.inf or bottom == np.inf:
+        offset = bottom if top == -np.inf else top
+    else:
+        offset = 0.5 * (top + bottom)
+    return offset, max(lowest - highest, 0.0)
 
 
 @jit_in_order
@@ -226,7 +230,7 @@ def solve_with_later(strip, classes, bound, kept, intercept, rule, room):
         if place.q > rule.most:
             continue
         rows = begin_pair(strip, classes, j, not intercept, room)
-        parts = parts_of(room, rows.K.shape[0])
+        parts = parts_of(room, rows.present.shape[0])
         F, linear, weights, _, _ = parts
         beta = weights.beta
         _pose(place, bound, values.start, linear, weights)

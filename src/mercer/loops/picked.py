@@ -48,10 +48,9 @@ def has_row(rows, i):
     if not present[i] and q > 0:
         row = K[i]
         if i < q:
-            pick_row(matrix, at, i, row[:q])
-            row[q:] = 0
-        else:
-            row[:] = 0
+            pick_row(matrix, at, i, row)
+        for r in range(q if i < q else 0, present.shape[0]):
+            row[r] = 0
         present[i] = True
     return present[i]
 
