@@ -128,6 +128,10 @@ if hasattr(os, "register_at_fork"):
 def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread in the block; may be nested and used concurrently."""
     limiter, user = _limiter, _User()
+    if limiter.users_of_this_thread():
+        # A block around this one lasts longer.
+        yield
+        return
     try:
         limiter.acquire(user)
         yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -258,7 +259,7 @@ class NuSVC(PairClassifier):
         # A margin of zero in a fold says nothing of the fit to all rows.
         self.__dict__.pop("_flat", None)
 
-    def _report(self, more: str = "") -> None:
+    def _report(self, more: Callable[[], str] = str) -> None:
         for pair in sorted(self.__dict__.pop("_flat", [])):
             first, second = self.classes_[list(pair)].tolist()
             warn_user(
