@@ -147,8 +147,8 @@ def workers(n_jobs: int | None) -> Iterator[None]:
     ...     settings.resolve_jobs()
     1
     """
-    caller = settings.current()
-    with one_blas_thread(), settings.inherited(replace(caller, n_jobs=settings.resolve_jobs(n_jobs))):
+    caller, jobs = settings.current(), settings.resolve_jobs(n_jobs)
+    with one_blas_thread(), settings.inherited(caller if jobs == caller.n_jobs else replace(caller, n_jobs=jobs)):
         yield
 
 

@@ -63,6 +63,10 @@ def warn_if_degenerate(learner: KernelEstimator, kernel: Kernel | None, X: Any, 
     has_rows = kernel is not None and block is None
     sample = _spread(n, _FIRST)
     K = at(sample, sample)
+    least, largest = float(K.min()), float(K.max())
+    if not on_objects and least > _ZERO * largest and largest - least > _EQUAL * largest:
+        # All rows resemble each other, and they differ.
+        return
     empty = ~K.any(axis=1)
     if not np.isfinite(K).all() or not (K.diagonal()[~empty] > 0).all():
         return
