@@ -26,7 +26,7 @@ GROUPS = (100, 300, 1000, 3000, ROWS[1] + 1)
 # The geometric mean, the share of settings that may be slower, and the worst.
 DEMANDS = {"fit": (2.0, 0.1, 0.7), "predict": (4.0, 0.1, 0.0)}
 # Repeats of one setting: seconds of each side, and the most.
-SECONDS, MOST = 0.3, 15
+SECONDS, MOST = 0.2, 15
 
 
 @dataclass(frozen=True)
