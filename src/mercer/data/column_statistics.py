@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 # Rows that tell where most entries of a column are.
 _SAMPLE = 64
-_GOLDEN = np.arange(_SAMPLE) * (np.sqrt(5) - 1) / 2 % 1
 # Constant columns are left out where they are at least one in so many.
 _FEW_CONSTANT = 32
 
@@ -45,7 +44,7 @@ def variance_of_entries(X: Any, share: NDArray[np.float64] | None = None) -> flo
 
 
 def middle(X: np.ndarray) -> NDArray[np.float64]:
-    """The median of each column, among a few rows at multiples of the golden ratio, which no order of the rows repeats.
+    """The median of each column, among a few rows taken at random.
 
     Rows that are far away do not move it, so that the differences of the others from it keep their digits. It is an
     entry of the column: differences of whole numbers stay whole, and rows at equal distances have equal distances to
@@ -55,7 +54,7 @@ def middle(X: np.ndarray) -> NDArray[np.float64]:
     [6.0]
     """
     n = len(X)
-    some = X if n <= _SAMPLE else X[(_GOLDEN * n).astype(np.intp)]
+    some = X if n <= _SAMPLE else X[np.random.default_rng(0).integers(n, size=_SAMPLE)]
     return np.sort(some, axis=0)[(len(some) - 1) // 2].astype(np.float64)
 
 
