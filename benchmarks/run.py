@@ -1,6 +1,6 @@
 """All benchmarks, or some: ``python benchmarks/run.py [--write] [name ...]``, where ``search.ridge`` is one case.
 
-The names are those of the modules beside this file: startup, cores, gram, kernel_ridge, ridge_path, ridge_grid,
+The names are those of the modules beside this file: startup, cores, race, gram, kernel_ridge, ridge_path, ridge_grid,
 logistic, ordinal, gp, uci_gp, gpc, golden, svc, svc_hard, svc_predict, svc_probability, svm_growth, svm_path, search,
 svr, precomputed, structure, maps, kernel_pca, kernel_kmeans, neighbors, perceptron, strings, online, trees, graphs,
 series, images, tables, intervals, scale.
@@ -19,6 +19,7 @@ from harness import Section, as_markdown, machine, read_sections, tell, write_se
 ALL = (
     "startup",
     "cores",
+    "race",
     "gram",
     "kernel_ridge",
     "ridge_path",

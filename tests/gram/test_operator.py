@@ -474,3 +474,15 @@ def test_arrays_that_a_matrix_cannot_be_written_to(out, error, words):
     # What the messages recommend.
     right = np.empty((3, 3))
     assert gram.dense(out=right) is right
+
+
+def test_the_same_precision_is_the_same_matrix() -> None:
+    gram = Gram(KERNEL, X, Z)
+    assert gram.astype(np.float64) is gram
+    assert gram.astype(np.float32).astype(np.float64).dense().tolist() == gram.dense().tolist()
+
+
+def test_all_rows_and_columns_share_what_is_prepared() -> None:
+    gram = Gram(KERNEL, X, Z)
+    assert gram.restrict(slice(0, 40), None)._plan is gram._plan
+    assert gram.restrict(slice(0, 39), None).dense().tolist() == gram.dense()[:39].tolist()

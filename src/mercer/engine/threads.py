@@ -144,6 +144,10 @@ if hasattr(os, "register_at_fork"):
 def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread in the block; may be nested and used concurrently."""
     limiter, user = _limiter, _User()
+    if limiter.users_of_this_thread():
+        # A block around this one lasts longer.
+        yield
+        return
     try:
         limiter.acquire(user)
         yield
@@ -159,8 +163,8 @@ def workers(n_jobs: int | None) -> Iterator[None]:
     ...     settings.resolve_jobs()
     1
     """
-    caller = settings.current()
-    with one_blas_thread(), settings.inherited(replace(caller, n_jobs=settings.resolve_jobs(n_jobs))):
+    caller, jobs = settings.current(), settings.resolve_jobs(n_jobs)
+    with one_blas_thread(), settings.inherited(caller if jobs == caller.n_jobs else replace(caller, n_jobs=jobs)):
         yield
 
 

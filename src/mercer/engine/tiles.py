@@ -116,9 +116,13 @@ def _few_rows(fill: Fill, out: Array, n_jobs: int | None) -> None:
 
 def _fill_into(fill: Fill, rows: slice, columns: slice, out: Array, mirror: bool) -> None:
     """Fill a contiguous tile in the cache, then store it, because each pass over a strided target is slow."""
+    target = out[rows, columns]
+    if target.flags.c_contiguous and not mirror:
+        fill(rows, columns, target)
+        return
     with scratch((rows.stop - rows.start, columns.stop - columns.start), out.dtype) as tile:
         fill(rows, columns, tile)
-        out[rows, columns] = tile
+        target[...] = tile
         if mirror:
             transpose(tile, out[columns, rows])
 

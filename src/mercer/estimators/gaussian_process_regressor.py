@@ -360,7 +360,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         y = y.copy() if parts is None else parts.y.astype(np.float64)
         self._check_targets(y)
         variances = row_variances(self.alpha, len(y))
-        self._fit_kernel(X, intercept=False)
+        rows = self._fit_kernel(X, intercept=False)
         # Also says what is wrong with priors before any work.
         noise = noise_parameter(self.noise, self.noise_bounds, self._scale_kernel(X, y))
         self.noise_ = None if noise is None else noise.value
@@ -379,7 +379,6 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
             if self.search_ is not None:
                 self._warn_if_degenerate(X)
             return self
-        rows = self._rows(X)
         given = self._given_matrix()
         convex = judge_covariance(self, rows, X.dtype, given)
         self.X_train_ = X.copy() if self.copy_X_train else X

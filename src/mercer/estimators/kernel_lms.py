@@ -223,8 +223,8 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
         warn_of_constant(y, weight)
         rows, others = self._split(np.flatnonzero(weight))
         # Of a matrix all rows are checked, else those that are learned from.
-        fit_weighted_kernel(self, X, weight, intercept=False)
-        whole: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
+        side = fit_weighted_kernel(self, X, weight, intercept=False)
+        whole: Any = self._gram(side, dtype=None if self.kernel_ is None else np.float64)
         gram = whole if len(rows) == X.shape[0] else whole.restrict(rows, rows)
         convex = self._is_convex(gram, rows, X.dtype, intercept=False)
         targets = y.reshape(len(y), -1)

@@ -325,8 +325,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         if self._is_precomputed:
             X = symmetric_once_centred(X)
         self.gamma_ = self._rate(X)
-        self._fit_kernel(X, intercept=True, gamma=self.gamma_)
-        gram = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
+        side = self._fit_kernel(X, intercept=True, gamma=self.gamma_)
+        gram = self._gram(side, dtype=None if self.kernel_ is None else np.float64)
         positive = self.kernel_ is not None and not self._is_taken_on_trust() and is_usable(self.kernel_, True)
         if self.kernel_ is not None and self._is_taken_on_trust():
             # Of its symmetry; the spectrum tells the rest.

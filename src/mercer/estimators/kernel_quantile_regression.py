@@ -293,10 +293,10 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
         weight = check_sample_weight(sample_weight, X)
         warn_of_constant(y, weight)
         used = np.flatnonzero(weight)
-        fit_weighted_kernel(self, X, weight, intercept=False)
+        side = fit_weighted_kernel(self, X, weight, intercept=False)
         if self.is_on_landmarks:
             return self._fit_on_landmarks(X, y, weight, levels, started)
-        gram: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
+        gram: Any = self._gram(side, dtype=None if self.kernel_ is None else np.float64)
         if len(used) < X.shape[0]:
             gram = gram.restrict(used, used)
         convex = self._is_convex(gram, used, X.dtype, intercept=False)

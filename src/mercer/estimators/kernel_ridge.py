@@ -778,7 +778,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         warn_of_outlier(y, weights)
         # A search starts from the scale of the data.
         start = weighted_scale(X, np.ones(len(y)) if weights is None else weights) if self._searches_gamma else None
-        self._fit_kernel(X, intercept=False, gamma=start)
+        side = self._fit_kernel(X, intercept=False, gamma=start)
         self.X_fit_, self.y_fit_, self.sample_weight_fit_ = X, y, weights
         self._loo_predictions = None
         for name in ("path_", "search_", "landmark_indices_"):
@@ -786,7 +786,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
                 delattr(self, name)
         if self.learns_kernel and self.kernel_ is not None:
             self._search_kernel(free_gamma(self.kernel_, self.kernel) if self._searches_gamma else self.kernel_)
-        rows, system = self._system(alpha, True)
+        rows, system = self._system(alpha, True, side)
         convex = self._is_convex(system.gram, rows, X.dtype, intercept=False)
         return rows, dataclasses.replace(system, convex=convex)
 
@@ -846,10 +846,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.certificate_ = solution.certificate
         return self
 
-    def _system(self, alpha: Vector, convex: bool) -> tuple[NDArray[np.intp], LinearSystem]:
-        """Rows with a weight, and the linear system over them; ``alpha`` for every target."""
+    def _system(self, alpha: Vector, convex: bool, side: Any = None) -> tuple[NDArray[np.intp], LinearSystem]:
+        """Rows with a weight, and the system over them; ``alpha`` for every target, ``side`` those of the fit."""
         n = len(self.y_fit_)
-        gram: Any = self._gram(self.X_fit_, dtype=None if self.kernel_ is None else np.float64)
+        gram: Any = self._gram(
+            self.X_fit_ if side is None else side, dtype=None if self.kernel_ is None else np.float64
+        )
         if isinstance(gram, Gram) and self._is_taken_on_trust():
             # An examination, an attempt at a low rank and a factorisation would each call the function.
             gram = evaluated(gram)

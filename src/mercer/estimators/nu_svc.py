@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from mercer.estimators.svm.solvers import solver_of
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels.convert import KernelLike
 from mercer.solvers.svm.nu_margin import NuMargin
-from mercer.solvers.svm.pair_answers import PairAnswers
+from mercer.solvers.svm.pair_answers import PairAnswers, PairLayout
 from mercer.solvers.svm.pair_problem import PairMachine
 from mercer.solvers.svm.solver import BoxSolver
 
@@ -234,7 +235,7 @@ class NuSVC(PairClassifier):
         """Raise if the weights of some class cannot add up to what nu asks of them."""
         weights = np.bincount(data.codes, weights=data.weight)
         # Twice the share of the smaller class, of each pair of classes.
-        first, second = np.triu_indices(len(weights), 1)
+        first, second = PairLayout(data.sizes).classes
         largest = 2.0 * np.minimum(weights[first], weights[second]) / (weights[first] + weights[second])
         number = int(largest.argmin())
         most, pair = float(largest[number]), (int(first[number]), int(second[number]))
@@ -258,7 +259,7 @@ class NuSVC(PairClassifier):
         # A margin of zero in a fold says nothing of the fit to all rows.
         self.__dict__.pop("_flat", None)
 
-    def _report(self, more: str = "") -> None:
+    def _report(self, more: Callable[[], str] = str) -> None:
         for pair in sorted(self.__dict__.pop("_flat", [])):
             first, second = self.classes_[list(pair)].tolist()
             warn_user(

@@ -236,7 +236,7 @@ class NuSVR(RegressorMixin, SingleExpansion):
         used = weight > 0
         # A constant costs no more with the best tube than without one.
         absolute, price = EpsilonInsensitive(0.0), float(self.C) * weight[used]
-        self._report(words_on_constant(absolute, y[used], price, self.certificate_.primal, intercept=True))
+        self._report(lambda: words_on_constant(absolute, y[used], price, self.certificate_.primal, intercept=True))
         warn_if_tol_is_coarse(self, y, weight)
         return self
 

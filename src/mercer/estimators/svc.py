@@ -307,9 +307,9 @@ class SVC(PairClassifier):
         self._choice.forget(self)
         if not restricted:
             return super().fit(X, y, sample_weight)
-        X, data, _ = self._prepare(X, y, sample_weight)
+        X, _, data, _ = self._prepare(X, y, sample_weight)
         fit_pairs_on_landmarks(self, X, data)
-        self._report(self._beside_constant(data))
+        self._report(lambda: self._beside_constant(data))
         return self
 
     def _fit_in_parts(self, started: BlockFit | DaskFit) -> Self:
@@ -339,7 +339,7 @@ class SVC(PairClassifier):
         """
         refuse_certificate(self)
         self._choice.require_values(self)
-        X, data, _ = self._prepare(X, y, sample_weight)
+        X, side, data, _ = self._prepare(X, y, sample_weight)
         bounds, intercept = self._bounds(data), self._has_intercept
         if np.isinf(bounds).any():
             raise ParameterError("C=inf means a hard margin, which has no dual bound; pass a finite C.")
@@ -351,7 +351,7 @@ class SVC(PairClassifier):
         A = sign * coefficients.weights(k - 1, n, weight)[:, data.rows]
         layout = PairLayout(data.sizes)
         offsets = coefficients.offsets(layout.pairs, allowed=intercept)
-        gram, convex = self._class_gram(X, data)
+        gram, convex = self._class_gram(side, data)
         certificates = []
         for i, j in combinations(range(k), 2):
             rows = layout.rows((i, j))

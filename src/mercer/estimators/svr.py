@@ -306,7 +306,7 @@ class SVR(RegressorMixin, SingleExpansion):
         warn_of_constant(y, weight)
         learned = self._learn(X, y, weight, intercept=self.fit_intercept)
         describe_tube(self, learned, float(self.epsilon), weight)
-        self._report(self._beside_constant(y, weight))
+        self._report(lambda: self._beside_constant(y, weight))
         self._warn_if_flat(y, weight)
         warn_if_tol_is_coarse(self, y, weight)
         return self
@@ -333,7 +333,7 @@ class SVR(RegressorMixin, SingleExpansion):
         self.shape_fit_ = (X.shape[0] if started is None else started.n, *X.shape[1:])
         self.n_iter_ = fitted.certificate.iterations
         # Of rows in parts y is that of a sample.
-        self._report("" if started is not None else self._beside_constant(y, weight))
+        self._report(str if started is not None else lambda: self._beside_constant(y, weight))
         return self
 
     @in_parts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -113,19 +113,23 @@ class Gram(ArrayInterface):
         kernel = kernel if isinstance(kernel, Kernel) else as_kernel(kernel, X=left.root.raw)
         right = left if Z is None else Z if isinstance(Z, Rows) else Rows(Z)
         self._begin(Plan(kernel, left, right, dtype), n_jobs)
+        self._plan.prepare()
 
-    def _begin(self, plan: Plan, n_jobs: int | None) -> None:
+    def _begin(self, plan: Plan, n_jobs: int | None) -> Self:
         self._plan, self.kernel, self.n_jobs = plan, plan.kernel, n_jobs
-        plan.prepare()
-
-    def _like(self, left: Rows, right: Rows, dtype: np.dtype) -> Gram:
-        """Return the matrix of the same kernel with the same settings between other rows."""
-        return self._of(Plan(self._plan.kernel, left, right, dtype, self._plan.instead))
+        return self
 
     def _of(self, plan: Plan) -> Gram:
-        other = Gram.__new__(Gram)
-        other._begin(plan, self.n_jobs)
-        return other
+        """Return the matrix of another plan with the same settings; that of this one has been checked."""
+        return Gram.__new__(Gram)._begin(plan, self.n_jobs)
+
+    @classmethod
+    def of_checked(cls, kernel: Kernel, X: Any, Z: Any, dtype: DTypeLike | None, n_jobs: int | None) -> Self:
+        """Return the matrix of rows that a learner has checked, which are prepared for the first entry."""
+        left = X if isinstance(X, Rows) else Rows(X)
+        plan = Plan(kernel, left, left if Z is None else Rows(Z), dtype)
+        plan.prepare_for_workers()
+        return cls.__new__(cls)._begin(plan, n_jobs)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -293,10 +297,7 @@ class Gram(ArrayInterface):
         same = self.symmetric and rows is columns
         left = self._plan.left.take(as_index(rows, n, "row positions"))
         right = left if same else self._plan.right.take(as_index(columns, m, "column positions"))
-        part = Gram.__new__(Gram)
-        # The whole matrix has been checked and prepared.
-        part._plan, part.kernel, part.n_jobs = self._plan.between(left, right), self.kernel, self.n_jobs
-        return part
+        return self._of(self._plan.between(left, right))
 
     def diagonal(self) -> Array:
         """Return ``K_ii`` in float64, without the rest of the matrix."""
@@ -318,7 +319,12 @@ class Gram(ArrayInterface):
         -------
         Gram
         """
-        return self._like(self._plan.left, self._plan.right, np.dtype(dtype))
+        plan, dtype = self._plan, np.dtype(dtype)
+        if dtype == plan.dtype:
+            return self
+        plan = Plan(plan.kernel, plan.left, plan.right, dtype, plan.instead)
+        plan.prepare_for_workers()
+        return self._of(plan)
 
     def explicit_features(self, most: int, most_dense: int | None = None) -> ExplicitFeatures | None:
         """Return F, (n, p), with ``K = F F^T``; None if K is not known to have one of at most ``most`` columns.
@@ -394,7 +400,7 @@ class Gram(ArrayInterface):
     @property
     def T(self) -> Gram:
         """The transposed matrix, lazy as well; the matrix itself if it is symmetric."""
-        return self if self.symmetric else self._like(self._plan.right, self._plan.left, self.dtype)
+        return self if self.symmetric else self._of(self._plan.between(self._plan.right, self._plan.left))
 
     def _entries(self) -> tuple[Array, bool]:
         return self.dense(), True

@@ -10,6 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -115,7 +116,8 @@ class Rows:
 
     def take(self, index: Index) -> Rows:
         """The rows at ``index``; a slice costs nothing."""
-        return Rows(None, parent=self, index=index)
+        whole = isinstance(index, slice) and index == slice(0, self.n)
+        return self if whole else Rows(None, parent=self, index=index)
 
     def derived(self, key: Hashable, make: Callable[[Any], Any]) -> Rows:
         """The rows after a map or a choice of columns, shared by all kernels that use the same."""
@@ -221,7 +223,7 @@ class Frame:
         """What the sides store operands under: it keeps no side, so that rows are freed once they are not used."""
         return weakref.ref(self.left), weakref.ref(self.right)
 
-    @property
+    @cached_property
     def center(self) -> Array | None:
         """The point about which distances are computed."""
         return self.right.center
@@ -233,14 +235,14 @@ class Frame:
             return slice(None)
         return self.left.keep("varying", lambda: varying_columns(self.left.vectors))
 
-    @property
+    @cached_property
     def layout(self) -> Layout:
         """``"bits"`` for zeros and ones, ``"sparse"`` for CSR too large to be made dense, else ``"dense"``."""
-        sides = self.left, self.right
-        if all(side.is_binary for side in sides):
+        if self.left.is_binary and self.right.is_binary:
             return "bits"
-        small = all(side.vectors.shape[0] * side.vectors.shape[1] <= DENSE_ENTRIES for side in sides)
-        return "dense" if small or not any(sp.issparse(side.vectors) for side in sides) else "sparse"
+        A, B = self.left.vectors, self.right.vectors
+        small = max(A.shape[0] * A.shape[1], B.shape[0] * B.shape[1]) <= DENSE_ENTRIES
+        return "dense" if small or not (sp.issparse(A) or sp.issparse(B)) else "sparse"
 
     def check_columns(self) -> None:
         """Raise unless both sides have equally many columns, in the same order where both name theirs."""

@@ -57,7 +57,8 @@ class Plan:
 
     def between(self, left: Rows, right: Rows) -> Plan:
         """The same kernel, evaluated in the same way, between other rows."""
-        return Plan(self.kernel, left, right, self.dtype, self.instead)
+        same = left is self.left and right is self.right
+        return self if same else Plan(self.kernel, left, right, self.dtype, self.instead)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Plan, (self.kernel, self.left, self.right, self.dtype, dict(self.instead))
@@ -115,6 +116,11 @@ class Plan:
         if self.left.n and self.right.n and self.program(self.dtype) is None:
             self.fill(slice(0, 1), slice(0, 1), np.empty((1, 1), self.dtype))
 
+    def prepare_for_workers(self) -> None:
+        """The same for rows that were checked; a single tile prepares its own."""
+        if max(self.shape) > self.tile:
+            self.prepare()
+
     def dense(self, out: Array | None = None, n_jobs: int | None = None, checked: bool = False) -> Array:
         """The whole block; into ``out`` if given. A block that would not fit the memory budget raises an error.
 
@@ -130,8 +136,7 @@ class Plan:
             )
         else:
             check_out(out, self.shape)
-        if max(self.shape) > self.tile:
-            self.prepare()
+        self.prepare_for_workers()
         if out is None:
             out = np.empty(self.shape, self.dtype)
         program = self.program(out.dtype) if out.size else None
@@ -146,6 +151,7 @@ class Plan:
         program = self.program(self.dtype)
         if program is not None:
             return program.product(V, n_jobs)
+        self.prepare_for_workers()
         return tiles.product(self.fill, self.shape, self.dtype, V, self.symmetric, n_jobs, self.tile)
 
     def pull(self, weights: Array, n_jobs: int | None = None) -> Array:
@@ -169,8 +175,7 @@ class Plan:
 
     def _reduce(self, weigh: Fill, n_jobs: int | None, symmetric: bool) -> Array:
         parameters = self.kernel.parameters
-        if max(self.shape) > self.tile:
-            self.prepare()
+        self.prepare_for_workers()
         if not any(p.free for p in parameters):
             return np.zeros(0)
 

@@ -15,6 +15,7 @@ from mercer._errors import DataError, IndefiniteKernelError, ParameterError
 from mercer.estimators.shared.base import KernelEstimator, bind_columns
 from mercer.estimators.svm.kernel_weights import WeightedTerms
 from mercer.gram import Gram, PrecomputedGram
+from mercer.kernels.statistics import SquaredDistance
 
 X = np.random.default_rng(0).normal(size=(12, 3))
 
@@ -203,3 +204,29 @@ def test_a_subclass_has_the_names_of_its_own_parameters() -> None:
     assert clone(Wider(more=5)).more == 5
     own.clear()
     assert mercer.KernelRidge().get_params()["alpha"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        mercer.SVC(),
+        mercer.NuSVC(nu=0.2),
+        mercer.SVR(),
+        mercer.NuSVR(),
+        mercer.OneClassSVM(),
+        mercer.KernelRidge(kernel="rbf"),
+        mercer.KernelPCA(2, kernel="rbf"),
+        mercer.GaussianProcessRegressor(kernels.RBF(1.0), alpha=0.1, optimizer=None),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_fit_prepares_its_rows_once(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared, prepare = [], SquaredDistance.prepare
+
+    def counted(self: SquaredDistance, side: Any, frame: Any, dtype: Any) -> Any:
+        prepared.append(side)
+        return prepare(self, side, frame, dtype)
+
+    monkeypatch.setattr(SquaredDistance, "prepare", counted)
+    model.fit(X, np.arange(12) % 2)
+    assert len(prepared) == 1

@@ -24,6 +24,7 @@ from mercer.gram import Gram
 from mercer.gram.smallest import smallest
 from mercer.kernels.convert import KernelLike
 from mercer.kernels.geometry import Ranking, ranking
+from mercer.kernels.inputs import Rows
 
 # Differences of k below so many units in the last place of what they are differences of are rounding.
 _ROUNDING = 4
@@ -79,7 +80,7 @@ class KernelNeighbors(KernelEstimator):
         self.allow_indefinite = allow_indefinite
         self.n_jobs = n_jobs
 
-    def _warn_if_degenerate(self, X: CheckedRows) -> None:
+    def _warn_if_degenerate(self, X: CheckedRows | Rows) -> None:
         # Rows are ordered by their distances, where the kernel is a function of these.
         if self.kernel_ is None or ranking(self.kernel_).finish is None:
             super()._warn_if_degenerate(X)
@@ -186,8 +187,7 @@ class KernelNeighbors(KernelEstimator):
 
     def _keep(self, X: CheckedRows) -> None:
         """Check the kernel, and keep the rows."""
-        self._fit_kernel(X, intercept=True)
-        gram = self._gram(X)
+        gram = self._gram(self._fit_kernel(X, intercept=True))
         # A function must be symmetric. It need not be positive semi-definite.
         self._is_convex(gram, np.arange(X.shape[0]), X.dtype, intercept=True)
         by_statistic = self.kernel_ is not None and ranking(self.kernel_).finish is not None

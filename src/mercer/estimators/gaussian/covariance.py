@@ -57,9 +57,10 @@ class KernelCovariance:
         for last_key, plan in self._latest:
             if last_key == key:
                 return plan
+        kernel = self.kernel.with_theta(theta)
         # Rows keep what is prepared from them for every value of the scales: a search needs new ones at each step.
-        rows = self._rows.renewed()
-        plan = Plan(self.kernel.with_theta(theta), rows, rows, np.dtype(np.float64))
+        rows = self._rows if kernel == self.kernel else self._rows.renewed()
+        plan = Plan(kernel, rows, rows, np.dtype(np.float64))
         self._latest[:] = [(key, plan)]
         return plan
 

@@ -189,10 +189,11 @@ class KernelEstimator(BaseEstimator):
         fitted = fitted[0] if isinstance(fitted, tuple) else fitted
         return checked_objects(self, self.kernel if fitted is None else fitted, X, reset=reset)
 
-    def _fit_kernel(self, X: CheckedRows, *, intercept: bool, gamma: Any = None) -> None:
+    def _fit_kernel(self, X: CheckedRows, *, intercept: bool, gamma: Any = None) -> Any:
         """Set ``kernel_``; for an indefinite kernel, warn or raise as ``allow_indefinite`` says.
 
-        ``gamma`` stands in for the parameter. With an ``intercept`` conditionally positive kernels will do.
+        ``gamma`` stands in for the parameter. With an ``intercept`` conditionally positive kernels will do. Returns the
+        rows as a side of the matrices of the fit, for which they are then prepared once.
         """
         # Also what this kernel does not use: the next one may.
         check_rates(self.gamma if gamma is None else gamma, self.degree, self.coef0)
@@ -201,15 +202,17 @@ class KernelEstimator(BaseEstimator):
             check_square(X)
             self.kernel_ = None
             self._warn_if_degenerate(X)
-            return
+            return X
         self._warn_of_unused()
         kernel = self._make_kernel(X, self.gamma if gamma is None else gamma)
         names = X.names if isinstance(X, MixedRows) else getattr(self, "feature_names_in_", None)
         self.kernel_ = bind_columns(kernel, None if names is None else tuple(names)).with_data(X)
         judge_kernel(self, kernel, intercept)
+        rows = self._rows(X)
         # A search may end at other parameters, and checks again there.
         if not self.learns_kernel or not self.kernel_.theta.size:
-            self._warn_if_degenerate(X)
+            self._warn_if_degenerate(X if self.is_on_landmarks else rows)
+        return rows
 
     @property
     def learns_kernel(self) -> bool:
@@ -242,7 +245,7 @@ class KernelEstimator(BaseEstimator):
         """The function from which a fit over landmarks starts, if it goes on from another one."""
         return self._continues
 
-    def _warn_if_degenerate(self, X: CheckedRows) -> None:
+    def _warn_if_degenerate(self, X: CheckedRows | Rows) -> None:
         """Warn if ``kernel_`` is diagonal or constant on the rows; for functions see ``_is_convex``."""
         if self.kernel_ is None or not self._is_taken_on_trust():
             warn_if_degenerate(self, self.kernel_, X)
@@ -360,7 +363,7 @@ class KernelEstimator(BaseEstimator):
         given = self._given_matrix() if Z is None else None
         if given is not None:
             return given.astype(np.float64 if dtype is None else dtype)
-        lazy = Gram(self.kernel_, X, Z, dtype=dtype, n_jobs=self.n_jobs)
+        lazy = Gram.of_checked(self.kernel_, X, Z, dtype, self.n_jobs)
         if Z is not None:
             return lazy
         # Solvers look at an entry many times, and one between two objects takes long. Of few rows an examination of a

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -57,7 +57,7 @@ def joined(parts: Sequence[Certificate], seconds: float | None = None, peak_byte
         seconds=float(table.seconds.sum()) if seconds is None else seconds,
         peak_bytes=int(table.peak_bytes.max()) if peak_bytes is None else peak_bytes,
         status=max((STATUSES[code] for code in np.unique(table.status)), key=_ENDINGS.index),
-        violations={name: float(np.nanmax(values)) for name, values in sorted(table.violations.items())},
+        violations={name: float(np.fmax.reduce(values)) for name, values in sorted(table.violations.items())},
         convex=bool(table.convex.all()),
         storage=table[int(table.peak_bytes.argmax())].storage,
     )
@@ -80,13 +80,13 @@ def write_result(learner: Certified) -> None:
         )
 
 
-def warn_if_stopped(learner: Certified, more: str = "") -> bool:
-    """Warn if the solver stopped before its tolerance was met, with more words; return whether it did.
+def warn_if_stopped(learner: Certified, more: Callable[[], str] = str) -> bool:
+    """Warn if the solver stopped before its tolerance was met, with the words of ``more``; return whether it did.
 
     A learner that is ``verbose`` writes its result first.
     """
     write_result(learner)
     status = learner.certificate_.status
     if status in STOPPED:
-        warn_user(" ".join(filter(None, [f"{type(learner).__name__}: {status.value}", more])), ConvergenceWarning)
+        warn_user(" ".join(filter(None, [f"{type(learner).__name__}: {status.value}", more()])), ConvergenceWarning)
     return status in STOPPED

@@ -193,7 +193,7 @@ def judge_covariance(learner: KernelEstimator, rows: Any, precision: Any, given:
     if kernel is None:
         gram: Any = PrecomputedGram(rows)
     else:
-        gram = Gram(kernel, rows, n_jobs=learner.n_jobs)
+        gram = Gram.of_checked(kernel, rows, None, None, learner.n_jobs)
         if given is not None:
             gram = given.astype(gram.dtype)
         # For a function a sample is examined, for a positive kernel nothing.

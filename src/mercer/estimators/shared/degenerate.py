@@ -48,19 +48,25 @@ def warn_if_degenerate(learner: KernelEstimator, kernel: Kernel | None, X: Any, 
     """Warn if the matrix of ``kernel`` on rows ``X`` is 0, diagonal or constant; for None, the matrix X itself.
 
     ``block`` returns its entries at rows and columns; X is then only counted. By default they are computed in this
-    thread, for 16 rows, and for up to 512 columns if those look diagonal. Kernels that read no row, such as ``White``,
+    thread, for 16 rows, and for up to 512 columns if those look diagonal; of ``Rows`` from what is prepared of them
+    all. Kernels that read no row, such as ``White``,
     are not checked.
     """
+    side, X = (X, X.raw) if isinstance(X, Rows) else (None, X)
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     kind = "anything" if kernel is None else kernel.kind_of_rows()
     on_objects = not isinstance(kind, str)
     # With few rows, only those that resemble nothing are reported; vectors do so at the origin alone.
     if (n < _FEWEST and not on_objects) or (kernel is not None and kind == "anything" and block is None):
         return
-    at = block or (_entries(kernel, X) if kernel is not None else lambda rows, columns: X[np.ix_(rows, columns)])
+    at = block or (_entries(kernel, X, side) if kernel is not None else lambda rows, columns: X[np.ix_(rows, columns)])
     has_rows = kernel is not None and block is None
     sample = _spread(n, _FIRST)
     K = at(sample, sample)
+    least, largest = float(K.min()), float(K.max())
+    if not on_objects and least > _ZERO * largest and largest - least > _EQUAL * largest:
+        # All rows resemble each other, and they differ.
+        return
     empty = ~K.any(axis=1)
     if not np.isfinite(K).all() or not (K.diagonal()[~empty] > 0).all():
         return
@@ -90,10 +96,13 @@ def _spread(n: int, count: int) -> Positions:
     return np.unique(np.linspace(0, n - 1, min(n, count)).round().astype(np.intp))
 
 
-def _entries(kernel: Kernel, X: CheckedRows) -> Block:
+def _entries(kernel: Kernel, X: CheckedRows, side: Rows | None) -> Block:
+    def part(rows: Positions) -> Rows:
+        return Rows(X[rows]) if side is None else side.take(rows)
+
     def at(rows: Positions, columns: Positions) -> Array:
-        left = Rows(X[rows])
-        right = left if rows is columns else Rows(X[columns])
+        left = part(rows)
+        right = left if rows is columns else part(columns)
         out = np.empty((len(rows), len(columns)))
         Plan(kernel, left, right, np.dtype(np.float64)).fill(slice(0, len(rows)), slice(0, len(columns)), out)
         return out

@@ -87,7 +87,7 @@ class KernelExpansion:
             return PrecomputedGram(block, symmetric=False, finite=False)
         if dtype is None and getattr(X, "dtype", None) == np.float32 and self._cancels():
             dtype = np.float64
-        return Gram(self.kernel, X, self.rows, dtype=dtype, n_jobs=self.n_jobs)
+        return Gram.of_checked(self.kernel, X, self.rows, dtype, self.n_jobs)
 
     def _cancels(self) -> bool:
         """Whether rounding of kernel values to float32 changes a function by more than a part of its differences."""

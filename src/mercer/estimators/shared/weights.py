@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -82,6 +83,8 @@ def check_svm_weight(sample_weight: ArrayLike | None, X: CheckedRows) -> Vector:
 
 def _one_for_each_row(sample_weight: ArrayLike | None, X: CheckedRows) -> Vector:
     """Return finite weights, one for each row of ``X`` and not all zero, (n,); ones for None."""
+    if sample_weight is None:
+        return np.ones(X.shape[0])
     refuse_unreal(sample_weight, "sample_weight")
     with advised():
         weights = np.asarray(sample_weight)
@@ -124,21 +127,24 @@ def weighted_scale(X: CheckedRows, weight: Vector) -> float:
     return rate_of_scale(X, variance)
 
 
-def fit_weighted_kernel(learner: KernelEstimator, X: CheckedRows, weight: Vector, *, intercept: bool) -> None:
-    """Set ``learner.kernel_``; ``gamma="scale"`` uses the weighted variance of the rows."""
+def fit_weighted_kernel(learner: KernelEstimator, X: CheckedRows, weight: Vector, *, intercept: bool) -> Any:
+    """Set ``learner.kernel_``, and return the rows as a side of its matrices.
+
+    ``gamma="scale"`` uses the weighted variance of the rows.
+    """
     by_scale = isinstance(learner.gamma, str) and learner.gamma == "scale"
     named = is_named(learner.kernel) and learner.kernel not in WITHOUT_RATE and not learner._is_precomputed
     gamma = weighted_scale(X, weight) if by_scale and named else None
-    learner._fit_kernel(X, intercept=intercept, gamma=gamma)
+    return learner._fit_kernel(X, intercept=intercept, gamma=gamma)
 
 
 def weighted_gram(
     learner: KernelEstimator, X: CheckedRows, weight: Vector, *, intercept: bool
 ) -> tuple[GramMatrix, bool]:
     """Fit the kernel; return K of the rows with a weight, in float64, and whether the problem on it is convex."""
-    fit_weighted_kernel(learner, X, weight, intercept=intercept)
+    side = fit_weighted_kernel(learner, X, weight, intercept=intercept)
     rows = np.flatnonzero(weight)
-    gram: GramMatrix = learner._gram(X, dtype=None if learner.kernel_ is None else np.float64)
+    gram: GramMatrix = learner._gram(side, dtype=None if learner.kernel_ is None else np.float64)
     if len(rows) < X.shape[0]:
         gram = gram.restrict(rows, rows)
     return gram, learner._is_convex(gram, rows, X.dtype, intercept=intercept)

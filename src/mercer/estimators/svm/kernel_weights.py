@@ -97,13 +97,14 @@ class WeightedTerms(KernelEstimator, ABC):
     def _inner(self) -> Any:
         """The machine for a precomputed matrix, which starts from its last solution."""
 
-    def _fit_kernel(self, X: Any, *, intercept: bool, gamma: Any = None) -> None:
+    def _fit_kernel(self, X: Any, *, intercept: bool, gamma: Any = None) -> Any:
         """As the base does, and then with the weights, where these are known."""
-        super()._fit_kernel(X, intercept=intercept, gamma=gamma)
+        rows = super()._fit_kernel(X, intercept=intercept, gamma=gamma)
         weights = vars(self).get("weights_")
         if weights is not None and self.kernel_ is not None and len(weights) > 1:
             parts = zip(weights / self.term_scales_, terms_of(self.kernel_), strict=True)
             self.kernel_ = functools.reduce(operator.add, [float(w) * term for w, term in parts if w > 0])
+        return rows
 
     @contextmanager
     def _learned_weights(self, X: Any, y: Any, sample_weight: Any) -> Iterator[None]:

@@ -171,7 +171,7 @@ def tally_rows(
     each = 16 * len(expansion.support) if tiny else 8 * len(expansion.intercept)
     # Whole tiles, so that the memory budget does not change the bits.
     of_tile = max(each, 1) * TILE
-    step = max(capacity(of_tile, _BLOCK // of_tile, parts=4), 1) * TILE
+    step = max(capacity(of_tile, min(_BLOCK // of_tile, -(-m // TILE)), parts=4), 1) * TILE
     won, sums = np.zeros((2, m, k))
     for begin in range(0, m, step):
         rows = slice(begin, min(begin + step, m))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -130,16 +131,16 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         self
         """
         start_time = time.perf_counter()
-        X, data, last = self._prepare(X, y, sample_weight)
+        X, side, data, last = self._prepare(X, y, sample_weight)
         with memory.track() as account, naming_what_fits(self, X.shape[0]):
             merged = MergedRows(self, X, data)
-            matrix = self._class_gram(X, merged.data)
-            answers = self._solve_merged(X, merged, matrix, last)
+            matrix = self._class_gram(side, merged.data)
+            answers = self._solve_merged(side, merged, matrix, last)
         self._finish(X, data, answers, time.perf_counter() - start_time, account.peak)
-        self._report(self._beside_constant(data))
+        self._report(lambda: self._beside_constant(data))
         if merged.data is not data and is_wanted(self.probability):
             # Folds consist of the original rows.
-            matrix = self._class_gram(X, data)
+            matrix = self._class_gram(side, data)
         self._calibrate(*matrix, data, self._bounds(data), answers)
         return self
 
@@ -170,25 +171,25 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
             return [model.fit(X, y, sample_weight) for model in models]
         for model in models:
             model.take_matrices_from(self._matrices)._check_parameters()
-        X, data, _ = first._prepare(X, y, sample_weight)
+        X, side, data, _ = first._prepare(X, y, sample_weight)
         models[1:] = [copy.copy(first).set_params(**model.get_params(deep=False)) for model in models[1:]]
         merged = MergedRows(first, X, data)
         few = merged.data
         with memory.track() as account:
-            gram, convex = matrix = first._class_gram(X, few)
+            gram, convex = matrix = first._class_gram(side, few)
             bounds, machines = [model._bounds(few) for model in models], [model._machine(few) for model in models]
             every = solve_pairs_along(gram, few.sizes, bounds, machines, convex=convex)
         if few is not data and is_wanted(self.probability):
-            matrix = first._class_gram(X, data)
+            matrix = first._class_gram(side, data)
         for model, answers in zip(models, every, strict=True):
             answers = merged.spread(answers, model._bounds(data))
             model._finish(X, data, answers, float(answers.certificates.seconds.sum()), account.peak)
-            model._report(model._beside_constant(data))
+            model._report(partial(model._beside_constant, data))
             model._calibrate(*matrix, data, model._bounds(data), answers)
         return models
 
     def _solve_merged(
-        self, X: CheckedRows, merged: MergedRows, matrix: tuple[Any, bool], last: Vector | None
+        self, side: Any, merged: MergedRows, matrix: tuple[Any, bool], last: Vector | None
     ) -> PairAnswers:
         """Solve over the distinct rows; if there is no hard margin, the error is raised for the original rows."""
         few, data = merged.data, merged.whole
@@ -197,13 +198,16 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         except InfeasibleError:
             if few is data:
                 raise
-            return self._solve(*self._class_gram(X, data), data, last)
+            return self._solve(*self._class_gram(side, data), data, last)
         return merged.spread(answers, self._bounds(data))
 
     def _prepare(
         self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> tuple[Any, ClassRows, Vector | None]:
-        """Check the arguments and fit the kernel; return X, its rows by class, and the weights of the last fit."""
+    ) -> tuple[Any, Any, ClassRows, Vector | None]:
+        """Check the arguments and fit the kernel.
+
+        Return X, the same as a side of matrices, its rows by class, and the weights of the last fit.
+        """
         self._check_parameters()
         warn_of_parameter(type(self).__name__, self.probability)
         X = self._check_X(X, reset=True)
@@ -212,9 +216,9 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         data = ClassRows.of(type(self).__name__, y, weight)
         last = last_weights(self, data, X.shape[0]) if self.warm_start else None
         self.classes_ = data.names
-        fit_weighted_kernel(self, X, weight, intercept=self._has_intercept)
+        side = fit_weighted_kernel(self, X, weight, intercept=self._has_intercept)
         self.class_weight_ = class_factors(self.class_weight, data.names, data.codes, data.weight)
-        return X, data, last
+        return X, side, data, last
 
     def _finish(self, X: CheckedRows, data: ClassRows, answers: PairAnswers, seconds: float, peak_bytes: int) -> None:
         """Set the attributes that are computed from the answers."""
@@ -343,12 +347,12 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         require_seed(self)
         require_choice(self, "probability", (True, False, "deprecated"))
 
-    def _class_gram(self, X: CheckedRows, data: ClassRows) -> tuple[Any, bool]:
+    def _class_gram(self, side: Any, data: ClassRows) -> tuple[Any, bool]:
         """Return the kernel matrix of the rows with a weight, sorted by class, and whether its problems are convex."""
-        gram: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
-        if not np.array_equal(data.rows, np.arange(X.shape[0])):
+        gram: Any = self._gram(side, dtype=None if self.kernel_ is None else np.float64)
+        if not np.array_equal(data.rows, np.arange(data.total)):
             gram = gram.restrict(data.rows, data.rows)
-        convex = self._is_convex(gram, data.rows, X.dtype, intercept=self._has_intercept)
+        convex = self._is_convex(gram, data.rows, side.dtype, intercept=self._has_intercept)
         if is_wanted(self.probability):
             gram = evaluated_for_folds(gram, len(data.names))
         return gram, convex
@@ -405,7 +409,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         margins = np.atleast_2d(self.margins_)[:, self.support_]
         return PairExpansion(**vars(plain), pairs=pairs, margins=margins)
 
-    def _report(self, more: str = "") -> None:
+    def _report(self, more: Callable[[], str] = str) -> None:
         """Set ``fit_status_``; warn if the solver stopped early, with more words."""
         self.fit_status_ = int(warn_if_stopped(self, more))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
@@ -172,8 +172,8 @@ class SingleExpansion(KernelEstimator, ABC):
         start_time = time.perf_counter()
         last, warm_starts = self._last_weights(X.shape[0]), self._warm_starts
         used = np.flatnonzero(weight)
-        fit_weighted_kernel(self, X, weight, intercept=intercept)
-        whole: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
+        side = fit_weighted_kernel(self, X, weight, intercept=intercept)
+        whole: Any = self._gram(side, dtype=None if self.kernel_ is None else np.float64)
         copies = Copies.find(X, used, targets[used], self.kernel_)
         rows = used if copies is None else used[copies.first]
         counted = weight[used] if copies is None else copies.summed(weight[used])
@@ -237,7 +237,7 @@ class SingleExpansion(KernelEstimator, ABC):
         self.intercept_ = np.array([offset])
         self.shape_fit_ = X.shape
 
-    def _report(self, more: str = "") -> None:
+    def _report(self, more: Callable[[], str] = str) -> None:
         """Set ``fit_status_``; warn if the solver stopped early, with more words."""
         self.fit_status_ = int(warn_if_stopped(self, more))
 
@@ -288,7 +288,8 @@ def centre_of(targets: Vector) -> float:
     >>> centre_of(np.array([0.0, 1.0, 2.0])), centre_of(np.array([1e7, 1e7 + 1, 1e7 + 2]))
     (0.0, 10000001.0)
     """
-    low, median, high = (float(value) for value in np.percentile(np.unique(targets), (25.0, 50.0, 75.0)))
+    ordered = np.unique(targets)
+    low, median, high = ordered[np.array([1, 2, 3]) * (len(ordered) - 1) // 4].tolist()
     return median if abs(median) > _OFF_CENTRE * (high - low) else 0.0
 
 

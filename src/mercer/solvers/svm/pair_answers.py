@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
@@ -45,6 +46,13 @@ class PairLayout:
         self.pairs = self.k * (self.k - 1) // 2
         self.starts = np.concatenate([[0], np.cumsum(self.sizes)])
 
+    @cached_property
+    def classes(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The first and the second class of each pair, (p,) each."""
+        order = np.arange(self.k)
+        first, second = np.nonzero(order[:, None] < order)
+        return first, second
+
     def part(self, group: int) -> slice:
         """The rows of a class."""
         return slice(int(self.starts[group]), int(self.starts[group + 1]))
@@ -75,7 +83,7 @@ class PairLayout:
     def spread(self, of_pairs: np.ndarray) -> np.ndarray:
         """Values of the pairs (p,) for every row, (k - 1, n)."""
         table = np.zeros((self.k, self.k), of_pairs.dtype)
-        table[np.triu_indices(self.k, 1)] = of_pairs
+        table[self.classes] = of_pairs
         return self._of_rows(table + table.T)
 
     def least(self, values: np.ndarray) -> np.ndarray:

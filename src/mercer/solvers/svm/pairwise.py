@@ -57,7 +57,7 @@ class _Pairs:
         self.layout = self.answers.layout
         self.parts = [self.layout.part(group) for group in range(len(sizes))]
         self.left = np.ones(self.layout.pairs, dtype=bool)
-        self.first, self.second = np.triu_indices(self.layout.k, 1)
+        self.first, self.second = self.layout.classes
         self.rows = self.layout.sizes[self.first] + self.layout.sizes[self.second]
         self.joint: Array | None = None
         self.blocks: Blocks | None = None
