@@ -120,7 +120,8 @@ def _cached(loop: Any, compiler: type[Compiler] | None = None) -> Any:
 def _makes_arrays(loop: Any) -> bool:
     """Whether a loop names what makes arrays, or another loop that does."""
     names, known = loop.py_func.__code__.co_names, loop.py_func.__globals__
-    others = (known.get(name) for name in names)
+    # A loop may have the name of what it calls in another module.
+    others = (other for name in names if (other := known.get(name)) is not loop)
     return not _MAKERS.isdisjoint(names) or any(isinstance(o, Dispatcher) and _makes_arrays(o) for o in others)
 
 
