@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -9,13 +10,14 @@ import numpy as np
 from mercer._errors import DataError
 from mercer._types import AnyArray, Matrix
 from mercer.data.series import Series
-from mercer.plotting.drawing import axes_for, legend, table, whole
+from mercer.plotting.drawing import Display, legend, table, whole
 from mercer.plotting.palette import COLOURS, QUIET
 
 _MOST_CELLS = 4_000_000
 
 
-class AlignmentDisplay:
+@dataclass(eq=False, repr=False)
+class AlignmentDisplay(Display):
     """Two series, and which of their points the best alignment pairs; see :class:`mercer.kernels.DynamicTimeWarping`.
 
     Make it with :meth:`from_series`.
@@ -47,11 +49,10 @@ class AlignmentDisplay:
     ([[0, 0], [1, 1], [1, 2], [2, 3]], 0.0)
     """
 
-    def __init__(self, x: Matrix, z: Matrix, path: AnyArray, distance: float) -> None:
-        self.x = x
-        self.z = z
-        self.path = path
-        self.distance = distance
+    x: Matrix
+    z: Matrix
+    path: AnyArray
+    distance: float
 
     @classmethod
     def from_series(cls, x: Any, z: Any, *, window: int | None = None) -> Self:
@@ -110,8 +111,7 @@ class AlignmentDisplay:
             If matplotlib is not installed.
         """
         count = whole("max_pairs", max_pairs, 1)
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
+        self._open(ax)
         self.lines_: list[Any] = []
         self.pairs_: list[Any] = []
         self.path_ = None
