@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from mercer._errors import DataError
 from mercer._types import AnyArray, Matrix
@@ -152,7 +153,7 @@ class AlignmentDisplay(Display):
 def _best_path(x: Matrix, z: Matrix, window: int | None) -> tuple[AnyArray, float]:
     """The pairs with the least sum of squared distances, and that sum: Sakoe and Chiba (1978)."""
     n, m = len(x), len(z)
-    squares = _squares(x, z)
+    squares = cdist(x, z, "sqeuclidean")
     if window is not None:
         shift = np.arange(n)[:, None] - np.arange(m)[None, :]
         squares[(shift < min(0, n - m) - window) | (shift > max(0, n - m) + window)] = np.inf
@@ -171,11 +172,3 @@ def _best_path(x: Matrix, z: Matrix, window: int | None) -> tuple[AnyArray, floa
         steps = ((row, column), (row, cell[1]), (cell[0], column))
         cell = min(steps, key=lambda step: float(sums[step]))
     return np.array(pairs[::-1], dtype=np.intp), float(sums[n, m])
-
-
-def _squares(x: Matrix, z: Matrix) -> Matrix:
-    """Squared distances of the points of two series, channel by channel."""
-    total = np.zeros((len(x), len(z)))
-    for one, other in zip(x.T, z.T):
-        total += np.square(one[:, None] - other[None, :])
-    return total

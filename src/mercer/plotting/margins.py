@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
-from mercer._types import Vector
+from mercer._types import AnyArray, Vector
 from mercer.plotting.drawing import Display, legend, table
 from mercer.plotting.palette import INK, QUIET, colour, style
 from mercer.plotting.rows import codes_of, labels_of
@@ -166,14 +166,18 @@ def _margins(decision: Any, y: Any, classes: Any) -> Vector:
     if not np.isfinite(values).all():
         raise DataError("decision values contain NaN or infinity.")
     k = len(classes)
-    if values.ndim == 1 and k == 2:
-        return np.where(codes == 1, values, -values)
-    if values.ndim != 2 or values.shape[1] != k or k < 2:
+    if k < 2 or values.shape != ((len(codes),) if values.ndim == 1 and k == 2 else (len(codes), k)):
         raise DataError(
             f"decision values of {k} classes must be of shape (n,) for two classes or (n, {k}), but have the shape "
             f"{values.shape}; for pairs of classes set decision_function_shape='ovr'."
         )
-    rows = np.arange(len(values))
-    others = values.copy()
+    return margins_of(values, codes)
+
+
+def margins_of(decision: AnyArray, codes: AnyArray) -> Vector:
+    """Return ``y f(x)``, or by how much the decision value of the true class is above all others, (n,)."""
+    if decision.ndim == 1:
+        return np.where(codes == 1, decision, -decision)
+    rows, others = np.arange(len(decision)), decision.copy()
     others[rows, codes] = -np.inf
-    return np.asarray(values[rows, codes] - others.max(axis=1))
+    return np.asarray(decision[rows, codes] - others.max(axis=1))
