@@ -78,7 +78,7 @@ def rows_of_the_fit(model: Any, X: RowsLike | RowsInBlocks) -> Any:
             f"X has {n:,} rows, but row {int(indices.max()):,} of those to which this {name} was fitted is a landmark. "
             "Pass all rows of the fit, in their order."
         )
-    other = np.flatnonzero(~_alike(rows[indices], landmarks_of(model)))
+    other = np.flatnonzero(~alike(rows[indices], landmarks_of(model)))
     if len(other):
         raise DataError(
             f"X differs from the rows to which this {name} was fitted: {len(other):,} of {len(indices):,} landmarks "
@@ -88,8 +88,8 @@ def rows_of_the_fit(model: Any, X: RowsLike | RowsInBlocks) -> Any:
     return rows
 
 
-def _alike(rows: Any, landmarks: Any) -> np.ndarray:
-    """Which rows are the same as the landmarks beside them, (m,)."""
+def alike(rows: Any, landmarks: Any) -> np.ndarray:
+    """Which rows are the same as the landmarks beside them, up to single precision, (m,)."""
     if isinstance(rows, (Objects, MixedRows)):
         return np.asarray(rows.same(landmarks))
     if sp.issparse(rows) or sp.issparse(landmarks):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mercer._types import Matrix
+from mercer._types import Matrix, Vector
+from mercer.certification.rows_of_fit import RowsOfFit
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +59,36 @@ class Finding:
             part = f"the pairs of {self.evaluated:,} of {n:,} rows"
             part += f", counted for each {self.each}" if self.each else ""
         return f"evaluated for {part}, and not stored"
+
+
+@dataclass(frozen=True, eq=False)
+class BallBound:
+    """From new rows to bounds of decision values or predictions, (m,) or (m, k).
+
+    Parameters
+    ----------
+    rows : RowsOfFit
+    ball : float
+        How far the exact functions may be, in the space of the kernel.
+    interval : callable, optional
+        From what the functions may be off at the rows of the fit, (n,), to an interval of the best change of the
+        offset; None without an offset.
+    """
+
+    rows: RowsOfFit
+    ball: float
+    interval: Callable[[Vector], tuple[float, float]] | None
+
+    def __call__(self, X: Any) -> Matrix:
+        out = self._reach(self.rows.lengths_of(self.rows.new_rows(X)))
+        if self.interval is not None:
+            low, high = self.interval(self._reach(self.rows.lengths)[:, 0])
+            out += max(-low, high, 0.0) if math.isfinite(low) and math.isfinite(high) else math.inf
+        return out[:, 0] if out.shape[1] == 1 else out
+
+    def _reach(self, lengths: Vector) -> Matrix:
+        """Rounding, and the ball, at rows of these lengths."""
+        return self.rows.rounding(lengths) + self.ball * lengths[:, None]
 
 
 def joined(parts: Sequence[Finding], each: str) -> Finding:

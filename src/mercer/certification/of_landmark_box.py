@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mercer._errors import DataError
 from mercer._types import Positions, Vector
-from mercer.certification.finding import Finding
+from mercer.certification.finding import BallBound, Finding
 from mercer.certification.rows_of_fit import RowsOfFit
 from mercer.gram import Gram
 from mercer.solvers.ball import radius, shift_of_kinks
@@ -103,7 +104,8 @@ def of_box(rows: RowsOfFit, loss: BoxLoss, offset: float) -> Finding:
         share = min(1.0, max(along, 0.0) / square) if square > 0 else 1.0
         gaps.append(max(primal - (share * along - share**2 * square / 2), 0.0) + _ROUNDING * primal)
     ball = radius(gaps[1], abs(primal) + abs(primal - gaps[1]))
-    return Finding(primal, (gaps[0], gaps[1]), ball, _BoxBound(rows, loss, offset, ball), squares.rows, len(residuals))
+    bound = BallBound(rows, ball, partial(_interval, loss, residuals) if loss.intercept else None)
+    return Finding(primal, (gaps[0], gaps[1]), ball, bound, squares.rows, len(residuals))
 
 
 def _weights(rows: RowsOfFit, loss: BoxLoss, residuals: Vector) -> Vector:
@@ -137,29 +139,10 @@ def _solved(rows: RowsOfFit, loss: BoxLoss, fixed: Vector, free: Positions) -> V
     return np.asarray(np.clip(beta, problem.lower, problem.upper))
 
 
-@dataclass(frozen=True, eq=False)
-class _BoxBound:
-    """From new rows to bounds of decision values or predictions, (m,)."""
-
-    rows: RowsOfFit
-    loss: BoxLoss
-    offset: float
-    ball: float
-
-    def __call__(self, X: Any) -> Vector:
-        X = self.rows.new_rows(X)
-        lengths = self.rows.lengths_of(X)
-        out = self.rows.rounding(lengths)[:, 0] + self.ball * lengths
-        return out + self._shift() if self.loss.intercept else out
-
-    def _shift(self) -> float:
-        """How far the offset of the exact solution may be from this one."""
-        loss = self.loss
-        residuals = loss.targets - self.rows.values[:, 0] - self.offset
-        reach = self.ball * self.rows.lengths + self.rows.rounding(self.rows.lengths)[:, 0]
-        # Where the loss of a row begins or ends as the offset grows.
-        kinks = np.concatenate([residuals - loss.tube, residuals + loss.tube])
-        steps = np.concatenate([loss.upper, -loss.lower])
-        counts = steps > 0
-        low, high = shift_of_kinks(kinks[counts], steps[counts], float(loss.upper.sum()), np.tile(reach, 2)[counts])
-        return max(-low, high, 0.0)
+def _interval(loss: BoxLoss, residuals: Vector, reach: Vector) -> tuple[float, float]:
+    """Of the best change of the offset, for residuals that are known up to ``reach``."""
+    # Where the loss of a row begins or ends as the offset grows.
+    kinks = np.concatenate([residuals - loss.tube, residuals + loss.tube])
+    steps = np.concatenate([loss.upper, -loss.lower])
+    counts = steps > 0
+    return shift_of_kinks(kinks[counts], steps[counts], float(loss.upper.sum()), np.tile(reach, 2)[counts])

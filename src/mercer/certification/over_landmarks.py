@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -13,13 +14,13 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError
-from mercer._types import Positions, RowsLike, Vector
+from mercer._types import Matrix, Positions, RowsLike, Vector
 from mercer.certification.data_of_fit import codes_of, require_finite, rows_at, rows_of_the_fit
 from mercer.certification.finding import Finding, joined
 from mercer.certification.landmark_certificate import LandmarkCertificate
-from mercer.certification.of_any_loss import LossOfRows, of_loss
+from mercer.certification.of_any_loss import LogLossOfRows, LossOfRows, of_loss, of_smooth
 from mercer.certification.of_landmark_box import BoxLoss, of_box
-from mercer.certification.of_landmark_losses import of_logistic, of_ridge
+from mercer.certification.of_landmark_ridge import of_ridge
 from mercer.certification.rows_in_blocks import of_blocks
 from mercer.certification.rows_of_fit import RowsOfFit
 from mercer.data.blocks.blocks import Blocks
@@ -38,6 +39,7 @@ from mercer.estimators.svr import SVR
 from mercer.kernels.parameters import whole
 from mercer.losses import Loss, OwnLoss, Quantile
 from mercer.solvers.restricted.exact import RowSample
+from mercer.solvers.risk.log_loss import log_loss
 from mercer.solvers.solution import Status
 
 # An interval from fewer rows says nothing.
@@ -140,10 +142,7 @@ def certify_landmarks(
         if isinstance(X, Blocks):
             rows, y, sample_weight = of_blocks(X, y, sample_weight, None if sample is None else sample.rows)
         checked = rows_of_the_fit(model, rows)
-        weight = check_sample_weight(sample_weight, checked)
-        used = np.flatnonzero(weight)
-        part = rows_at(checked, weight > 0)
-        finding = _FINDINGS[kind](model, part, checked, y, weight[used], used, sample)
+        finding = _FINDINGS[kind](_Fit(model, checked, y, check_sample_weight(sample_weight, checked), sample))
     gap = finding.gaps[1]
     return LandmarkCertificate(
         primal=finding.primal,
@@ -171,129 +170,130 @@ def _sample(n_rows: Any, confidence: Any, random_state: Any) -> RowSample | None
     return RowSample(count, float(confidence), generator(random_state))
 
 
-def _require_rows(sample: RowSample | None, functions: int, n: int, name: str) -> None:
-    """Raise if a sample of n rows is too small for the intervals of several functions."""
-    least = _EACH * functions
-    if sample is not None and sample.rows < min(least, n):
-        raise ParameterError(
-            f"n_rows is {sample.rows}, but intervals of {functions} {name} hold together from {least} rows on, and "
-            "from fewer they would be too short. Pass a larger n_rows, or None for all rows."
-        )
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """A fitted model with the data that it is compared with."""
+
+    model: Any
+    checked: Any
+    y: Any
+    weight: Vector
+    sample: RowSample | None
+
+    @cached_property
+    def used(self) -> Positions:
+        """The rows with a weight."""
+        return np.flatnonzero(self.weight)
+
+    def numbers(self, several: bool = False) -> Any:
+        """The targets of the rows with a weight."""
+        return check_numbers(self.model, self.y, self.checked, several=several)[self.used]
+
+    def codes(self) -> Positions:
+        """The numbers of the classes of the rows with a weight."""
+        labels = check_labels(type(self.model).__name__, self.y, self.checked.shape[0])
+        return codes_of(self.model, labels, self.used)
+
+    def rows(self, coefficients: Matrix, counts: Any = None, parts: int = 1) -> RowsOfFit:
+        """Functions at those of the rows with a weight that count, which are one of several parts."""
+        mask = self.weight > 0
+        if counts is not None:
+            mask[self.used] = counts
+        sample = self.sample if self.sample is None or parts == 1 else self.sample.shared(parts)
+        return RowsOfFit(self.model, rows_at(self.checked, mask), np.ascontiguousarray(coefficients), sample)
+
+    def require_rows(self, functions: int, name: str) -> None:
+        """Raise if the sample is too small for the intervals of several functions."""
+        least = _EACH * functions
+        if self.sample is not None and self.sample.rows < min(least, len(self.used)):
+            raise ParameterError(
+                f"n_rows is {self.sample.rows}, but intervals of {functions} {name} hold together from {least} rows "
+                "on, and from fewer they would be too short. Pass a larger n_rows, or None for all rows."
+            )
 
 
-def _ridge(
-    model: Any, part: Any, checked: Any, y: Any, weight: Vector, used: Positions, sample: RowSample | None
-) -> Finding:
-    numbers = check_numbers(model, y, checked, several=True)
-    targets = numbers.reshape(len(numbers), -1)[used]
+def _ridge(fit: _Fit) -> Finding:
+    model, numbers = fit.model, fit.numbers(several=True)
+    targets = numbers.reshape(len(numbers), -1)
     coefficients = model.dual_coef_.reshape(len(model.dual_coef_), -1)
     if targets.shape[1] != coefficients.shape[1]:
         raise DataError(
             f"y has {targets.shape[1]} targets, but the fit had {coefficients.shape[1]}; pass the targets of the fit."
         )
-    _require_rows(sample, targets.shape[1], len(targets), "targets")
-    state = RowsOfFit(model, part, model.X_fit_, coefficients, sample)
+    fit.require_rows(targets.shape[1], "targets")
     alphas = np.broadcast_to(np.asarray(model.alpha_, dtype=np.float64), targets.shape[1])
-    return of_ridge(state, targets, weight, alphas)
+    return of_ridge(fit.rows(coefficients), targets, fit.weight[fit.used], alphas)
 
 
-def _logistic(
-    model: Any, part: Any, checked: Any, y: Any, weight: Vector, used: Positions, sample: RowSample | None
-) -> Finding:
-    codes = codes_of(model, check_labels(type(model).__name__, y, checked.shape[0]), used)
-    _require_rows(sample, len(model.dual_coef_), len(codes), "functions")
-    state = RowsOfFit(model, part, model.X_fit_, np.ascontiguousarray(model.dual_coef_.T), sample)
-    cost = float(model.C) * weight * model.class_weight_[codes]
+def _logistic(fit: _Fit) -> Finding:
+    model, codes = fit.model, fit.codes()
+    fit.require_rows(len(model.dual_coef_), "functions")
+    cost = float(model.C) * fit.weight[fit.used] * model.class_weight_[codes]
     counts = cost > 0
-    if not counts.all():
-        state = RowsOfFit(model, rows_at(part, counts), model.X_fit_, state.coefficients, sample)
-        codes, cost = codes[counts], cost[counts]
-    k, intercept = len(model.classes_), bool(model.fit_intercept)
-    return of_logistic(state, codes, cost, k, model.intercept_, intercept=intercept)
+    risk = LogLossOfRows(log_loss(codes[counts], cost[counts], len(model.classes_)), bool(model.fit_intercept))
+    return of_smooth(fit.rows(model.dual_coef_.T, counts), risk, 1.0, model.intercept_)
 
 
-def _hinge(
-    model: Any, part: Any, checked: Any, y: Any, weight: Vector, used: Positions, sample: RowSample | None
-) -> Finding:
-    codes = codes_of(model, check_labels(type(model).__name__, y, checked.shape[0]), used)
-    costs, k = float(model.C) * weight * model.class_weight_[codes], len(model.classes_)
+def _hinge(fit: _Fit) -> Finding:
+    model, codes = fit.model, fit.codes()
+    costs, k = float(model.C) * fit.weight[fit.used] * model.class_weight_[codes], len(model.classes_)
     pairs, parts = list(combinations(range(k), 2)), []
-    sample = None if sample is None else sample.shared(len(pairs))
     for number, (i, j) in enumerate(pairs):
-        chosen = np.flatnonzero(((codes == i) | (codes == j)) & (costs > 0))
+        chosen = ((codes == i) | (codes == j)) & (costs > 0)
         # As in a fit, positive stands for the second of two classes, and for the first of a pair of several.
         signs = np.where(codes[chosen] == (j if k == 2 else i), 1.0, -1.0)
-        rows, coefficients = rows_at(part, chosen), model.dual_coef_[[number]].T.copy()
-        state = RowsOfFit(model, rows, model.support_vectors_, coefficients, sample)
-        offset = float(model.intercept_[number])
-        parts.append(of_box(state, BoxLoss.hinge(signs, costs[chosen], intercept=bool(model.fit_intercept)), offset))
+        loss = BoxLoss.hinge(signs, costs[chosen], intercept=bool(model.fit_intercept))
+        rows = fit.rows(model.dual_coef_[[number]].T, chosen, len(pairs))
+        parts.append(of_box(rows, loss, float(model.intercept_[number])))
     return joined(parts, "pair of classes")
 
 
-def _tube(
-    model: Any, part: Any, checked: Any, y: Any, weight: Vector, used: Positions, sample: RowSample | None
-) -> Finding:
-    targets = check_numbers(model, y, checked, several=False)[used]
-    costs = float(model.C) * weight
-    state = RowsOfFit(model, part, model.support_vectors_, model.dual_coef_.T.copy(), sample)
-    loss = BoxLoss(targets, -costs, costs, float(model.epsilon), bool(model.fit_intercept))
-    return of_box(state, loss, float(model.intercept_[0]))
+def _tube(fit: _Fit) -> Finding:
+    model, costs = fit.model, float(fit.model.C) * fit.weight[fit.used]
+    loss = BoxLoss(fit.numbers(), -costs, costs, float(model.epsilon), bool(model.fit_intercept))
+    return of_box(fit.rows(model.dual_coef_.T), loss, float(model.intercept_[0]))
 
 
-def _machine(
-    model: Any, part: Any, checked: Any, y: Any, weight: Vector, used: Positions, sample: RowSample | None
-) -> Finding:
-    loss = model.loss_
+def _machine(fit: _Fit) -> Finding:
+    model, loss, weight = fit.model, fit.model.loss_, fit.weight[fit.used]
     if isinstance(loss, OwnLoss):
         raise ParameterError(
             f"the loss {loss.name} is user-defined, and its conjugate is known only approximately, from below, so that "
             "no bound would be proven. Pass a model with a loss of mercer.losses."
         )
     if loss.targets == "signs":
-        codes = codes_of(model, check_labels(type(model).__name__, y, checked.shape[0]), used)
+        codes = fit.codes()
         weight, k = weight * model.class_weight_[codes], len(model.classes_)
         columns = [np.where(codes == number, 1.0, -1.0) for number in ([1] if k == 2 else range(k))]
     else:
-        columns = [check_numbers(model, y, checked, several=False)[used]]
+        columns = [fit.numbers()]
         loss.check_targets(columns[0])
     problems = [(loss, column) for column in columns]
-    return _of_losses(model, part, problems, weight, float(model.alpha), sample, intercept=bool(model.fit_intercept))
+    return _of_losses(fit, problems, weight, float(model.alpha), intercept=bool(model.fit_intercept))
 
 
-def _quantiles(
-    model: Any, part: Any, checked: Any, y: Any, weight: Vector, used: Positions, sample: RowSample | None
-) -> Finding:
-    targets = check_numbers(model, y, checked, several=False)[used]
+def _quantiles(fit: _Fit) -> Finding:
+    model, targets = fit.model, fit.numbers()
     problems: list[tuple[Loss, Vector]] = [(Quantile(float(level)), targets) for level in model.quantiles_]
-    finding = _of_losses(model, part, problems, float(model.C) * weight, 1.0, sample, intercept=True)
+    finding = _of_losses(fit, problems, float(model.C) * fit.weight[fit.used], 1.0, intercept=True)
     if len(problems) > 1 or np.ndim(model.quantiles) == 0:
         return finding
     return replace(finding, bound=lambda X: finding.bound(X)[:, None])
 
 
 def _of_losses(
-    model: Any,
-    part: Any,
-    problems: Sequence[tuple[Loss, Vector]],
-    weight: Vector,
-    alpha: float,
-    sample: RowSample | None,
-    *,
-    intercept: bool,
+    fit: _Fit, problems: Sequence[tuple[Loss, Vector]], weight: Vector, alpha: float, *, intercept: bool
 ) -> Finding:
     """One function for each loss with its targets, for the same rows and weights."""
-    counts = weight > 0
-    rows = rows_at(part, counts)
-    sample = None if sample is None else sample.shared(len(problems))
-    parts = []
+    model, counts, parts = fit.model, weight > 0, []
     for number, (loss, targets) in enumerate(problems):
-        state = RowsOfFit(model, rows, model.support_vectors_, model.dual_coef_[[number]].T.copy(), sample)
+        rows = fit.rows(model.dual_coef_[[number]].T, counts, len(problems))
         risk = LossOfRows(loss, targets[counts], weight[counts], intercept)
-        parts.append(of_loss(state, risk, alpha, float(model.intercept_[number])))
+        parts.append(of_loss(rows, risk, alpha, float(model.intercept_[number])))
     return joined(parts, "function")
 
 
-_FINDINGS: dict[type, Callable[..., Finding]] = {
+_FINDINGS: dict[type, Callable[[_Fit], Finding]] = {
     KernelRidge: _ridge,
     KernelLogisticRegression: _logistic,
     SVC: _hinge,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._types import Matrix, RowsLike, Vector
-from mercer.certification.data_of_fit import rows_like_those_of_the_fit
+from mercer.certification.data_of_fit import landmarks_of, rows_like_those_of_the_fit
 from mercer.certification.rows_in_blocks import GramOfBlocks, RowsInBlocks
 from mercer.engine import memory
 from mercer.gram import Gram
@@ -31,8 +31,6 @@ class RowsOfFit:
         It is fitted.
     X : rows
         The checked rows with a weight, n of them; or RowsInBlocks.
-    landmarks : rows
-        m of them.
     coefficients : ndarray of shape (m, k)
     sample : RowSample or None
         Which rows stand for all pairs; None for all.
@@ -40,9 +38,13 @@ class RowsOfFit:
 
     model: Any
     X: Any
-    landmarks: Any
     coefficients: Matrix
     sample: RowSample | None
+
+    @property
+    def landmarks(self) -> Any:
+        """The rows of the expansion, m of them."""
+        return landmarks_of(self.model)
 
     @cached_property
     def values(self) -> Matrix:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from mercer._errors import DataError
 from mercer._types import AnyArray, Matrix
 from mercer.data.series import Series
-from mercer.plotting.drawing import axes_for, legend, table, whole
+from mercer.plotting.drawing import Display, legend, table, whole
 from mercer.plotting.palette import COLOURS, QUIET
 
 _MOST_CELLS = 4_000_000
 
 
-class AlignmentDisplay:
+@dataclass(eq=False, repr=False)
+class AlignmentDisplay(Display):
     """Two series, and which of their points the best alignment pairs; see :class:`mercer.kernels.DynamicTimeWarping`.
 
     Make it with :meth:`from_series`.
@@ -47,11 +50,10 @@ class AlignmentDisplay:
     ([[0, 0], [1, 1], [1, 2], [2, 3]], 0.0)
     """
 
-    def __init__(self, x: Matrix, z: Matrix, path: AnyArray, distance: float) -> None:
-        self.x = x
-        self.z = z
-        self.path = path
-        self.distance = distance
+    x: Matrix
+    z: Matrix
+    path: AnyArray
+    distance: float
 
     @classmethod
     def from_series(cls, x: Any, z: Any, *, window: int | None = None) -> Self:
@@ -110,8 +112,7 @@ class AlignmentDisplay:
             If matplotlib is not installed.
         """
         count = whole("max_pairs", max_pairs, 1)
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
+        self._open(ax)
         self.lines_: list[Any] = []
         self.pairs_: list[Any] = []
         self.path_ = None
@@ -152,7 +153,7 @@ class AlignmentDisplay:
 def _best_path(x: Matrix, z: Matrix, window: int | None) -> tuple[AnyArray, float]:
     """The pairs with the least sum of squared distances, and that sum: Sakoe and Chiba (1978)."""
     n, m = len(x), len(z)
-    squares = _squares(x, z)
+    squares = cdist(x, z, "sqeuclidean")
     if window is not None:
         shift = np.arange(n)[:, None] - np.arange(m)[None, :]
         squares[(shift < min(0, n - m) - window) | (shift > max(0, n - m) + window)] = np.inf
@@ -171,11 +172,3 @@ def _best_path(x: Matrix, z: Matrix, window: int | None) -> tuple[AnyArray, floa
         steps = ((row, column), (row, cell[1]), (cell[0], column))
         cell = min(steps, key=lambda step: float(sums[step]))
     return np.array(pairs[::-1], dtype=np.intp), float(sums[n, m])
-
-
-def _squares(x: Matrix, z: Matrix) -> Matrix:
-    """Squared distances of the points of two series, channel by channel."""
-    total = np.zeros((len(x), len(z)))
-    for one, other in zip(x.T, z.T):
-        total += np.square(one[:, None] - other[None, :])
-    return total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.base import is_classifier, is_outlier_detector
 
 from mercer._errors import ParameterError
 from mercer._types import AnyArray, Matrix, Vector
-from mercer.plotting.drawing import axes_for, legend, line, mark, name_ticks, shown_rows, shown_text, table, whole
+from mercer.plotting.drawing import Display, legend, line, mark, name_ticks, shown_rows, shown_text, table
 from mercer.plotting.palette import INK, QUIET, ROLE_MARKERS, ROLE_SIZES, colour, marker
 from mercer.plotting.regions import border, borders, fill
 from mercer.plotting.rows import NamedRows, Points, codes_of, labels_of, roles_of
@@ -21,7 +22,8 @@ _WORDS = {
 }
 
 
-class BoundaryDisplay:
+@dataclass(eq=False, repr=False)
+class BoundaryDisplay(Display):
     """Decision regions, the boundary and the margins of a classifier, with the rows by class and by role.
 
     Make it with :meth:`from_estimator`.
@@ -65,24 +67,14 @@ class BoundaryDisplay:
     ('feature 0', 60)
     """
 
-    def __init__(
-        self,
-        grid: tuple[Vector, ...],
-        codes: AnyArray,
-        classes: AnyArray,
-        *,
-        response: Matrix | None = None,
-        levels: tuple[float, ...] = (),
-        points: Points | None = None,
-        names: tuple[str, ...] = ("", ""),
-    ) -> None:
-        self.grid = grid
-        self.codes = codes
-        self.classes = classes
-        self.response = response
-        self.levels = levels
-        self.points = points
-        self.names = names
+    grid: tuple[Vector, ...]
+    codes: AnyArray
+    classes: AnyArray
+    _: KW_ONLY
+    response: Matrix | None = None
+    levels: tuple[float, ...] = ()
+    points: Points | None = None
+    names: tuple[str, ...] = ("", "")
 
     @classmethod
     def from_estimator(
@@ -136,26 +128,21 @@ class BoundaryDisplay:
                 "there are ProcessDisplay and TubeDisplay."
             )
         rows = NamedRows.of(X)
-        chosen = rows.positions(features)
-        resolution = whole("grid_resolution", grid_resolution, 2)
-        grid = tuple(rows.grid(position, resolution) for position in chosen)
-        shape = (resolution,) * len(grid)
-        at = rows.at_median(chosen, np.column_stack([axis.ravel() for axis in np.meshgrid(*grid)]))
+        grid = rows.over(features, grid_resolution)
         classes = np.array([-1, 1]) if one_class else np.asarray(estimator.classes_)
-        codes = codes_of(np.asarray(estimator.predict(at)), classes)
-        response = _response(estimator, at) if len(classes) == 2 else None
-        points = _points(estimator, rows, chosen, y, classes, shown_rows(len(rows.values), max_points, random_state))
-        names = tuple(rows.names[position] for position in chosen)
-        if len(chosen) == 1:
-            names = (*names, "class" if response is None else "decision value")
+        codes = codes_of(np.asarray(estimator.predict(grid.rows)), classes)
+        response = _response(estimator, grid.rows) if len(classes) == 2 else None
+        shown = shown_rows(len(rows.values), max_points, random_state)
+        points = _points(estimator, rows, grid.places, y, classes, shown)
+        height = () if len(grid.axes) > 1 else ("class" if response is None else "decision value",)
         return cls(
-            grid,
-            codes.reshape(shape),
+            grid.axes,
+            grid.shaped(codes),
             classes,
-            response=None if response is None else response.reshape(shape),
+            response=None if response is None else grid.shaped(response),
             levels=(-1.0, 0.0, 1.0) if hasattr(learner, "support_") and not one_class else (0.0,),
             points=points,
-            names=names,
+            names=(*grid.names, *height),
         )
 
     def plot(self, ax: Any = None, *, legend_title: str = "") -> Self:
@@ -177,8 +164,7 @@ class BoundaryDisplay:
         MissingDependencyError
             If matplotlib is not installed.
         """
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
+        self._open(ax)
         heights = self._heights() if len(self.grid) == 1 else (0.0, 1.0)
         self.regions_ = fill(self.ax_, self.grid, self.codes, len(self.classes), heights)
         self._draw_lines()
@@ -286,14 +272,11 @@ def _response(estimator: Any, rows: Any) -> Vector | None:
     return None
 
 
-def _points(
-    estimator: Any, rows: NamedRows, chosen: tuple[int, ...], y: Any, classes: AnyArray, shown: AnyArray
-) -> Points:
+def _points(estimator: Any, rows: NamedRows, places: Matrix, y: Any, classes: AnyArray, shown: AnyArray) -> Points:
     n = len(rows.values)
     codes = None if y is None else codes_of(labels_of(y, n), classes)
     roles = roles_of(estimator, rows)
-    places = rows.values[:, list(chosen)]
-    if len(chosen) == 1:
+    if places.shape[1] == 1:
         heights = _response(estimator, rows.given) if len(classes) == 2 else None
         if heights is None:
             heights = codes_of(np.asarray(estimator.predict(rows.given)), classes) if codes is None else codes

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from mercer._errors import ParameterError
 from mercer._types import AnyArray, Vector
-from mercer.plotting.drawing import axes_for, legend, shown_rows, shown_text, table, whole
-from mercer.plotting.palette import INK, colour, marker
+from mercer.plotting.drawing import Display, groups, legend, shown_rows, shown_text, table
 from mercer.plotting.regions import borders, fill
 from mercer.plotting.rows import NamedRows, Points
 from mercer.selection.layers import require_fitted
 
 
-class ClustersDisplay:
+@dataclass(eq=False, repr=False)
+class ClustersDisplay(Display):
     """The regions that kernel k-means puts into each cluster, and the rows by cluster.
 
     Make it with :meth:`from_estimator`.
@@ -53,14 +54,12 @@ class ClustersDisplay:
     3
     """
 
-    def __init__(
-        self, grid: tuple[Vector, ...], codes: AnyArray, n_clusters: int, points: Points, *, names: tuple[str, ...]
-    ) -> None:
-        self.grid = grid
-        self.codes = codes
-        self.n_clusters = n_clusters
-        self.points = points
-        self.names = names
+    grid: tuple[Vector, ...]
+    codes: AnyArray
+    n_clusters: int
+    points: Points
+    _: KW_ONLY
+    names: tuple[str, ...]
 
     @classmethod
     def from_estimator(
@@ -105,19 +104,15 @@ class ClustersDisplay:
         if not hasattr(learner, "n_clusters") or not hasattr(estimator, "predict"):
             raise ParameterError(f"ClustersDisplay needs a KernelKMeans, but has {estimator!r}.")
         rows = NamedRows.of(X)
-        chosen = rows.positions(features)
-        resolution = whole("grid_resolution", grid_resolution, 2)
-        grid = tuple(rows.grid(position, resolution) for position in chosen)
-        at = rows.at_median(chosen, np.column_stack([axis.ravel() for axis in np.meshgrid(*grid)]))
-        codes = np.asarray(estimator.predict(at)).reshape((resolution,) * len(grid))
+        grid = rows.over(features, grid_resolution)
+        codes = grid.shaped(np.asarray(estimator.predict(grid.rows)))
         shown = shown_rows(len(rows.values), max_points, random_state)
         own = np.asarray(estimator.predict(rows.given))
-        places = rows.values[:, list(chosen)]
-        places = np.column_stack([places, own]) if len(chosen) == 1 else places
-        names = tuple(rows.names[position] for position in chosen)
-        names = (*names, "cluster") if len(chosen) == 1 else names
+        one = len(grid.axes) == 1
+        places = np.column_stack([grid.places, own]) if one else grid.places
+        names = (*grid.names, "cluster") if one else grid.names
         points = Points(places[shown], own[shown], None, len(rows.values))
-        return cls(grid, codes, int(learner.n_clusters), points, names=names)
+        return cls(grid.axes, codes, int(learner.n_clusters), points, names=names)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the regions and the rows.
@@ -136,27 +131,14 @@ class ClustersDisplay:
         MissingDependencyError
             If matplotlib is not installed.
         """
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
+        self._open(ax)
         self.regions_ = fill(self.ax_, self.grid, self.codes, self.n_clusters, (-0.5, self.n_clusters - 0.5))
         self.lines_ = [] if len(self.grid) == 1 else borders(self.ax_, self.grid, self.codes, self.n_clusters)
         if len(self.grid) == 1:
             self.ax_.set_yticks(range(self.n_clusters))
-        self.points_ = {}
         codes: Any = self.points.codes
-        for number in range(self.n_clusters):
-            own = codes == number
-            if own.any():
-                self.points_[number] = self.ax_.scatter(
-                    *self.points.values[own].T,
-                    s=30,
-                    marker=marker(number),
-                    color=colour(number),
-                    edgecolors=INK,
-                    linewidths=0.6,
-                    zorder=2,
-                    label=f"cluster {number}: {int(own.sum())} rows",
-                )
+        labels = [f"cluster {number}: {int((codes == number).sum())} rows" for number in range(self.n_clusters)]
+        self.points_ = groups(self.ax_, self.points.values, codes, labels, s=30, linewidths=0.6)
         self.ax_.set(xlabel=self.names[0], ylabel=self.names[1])
         legend(self.ax_, title=shown_text(len(self.points.values), self.points.total), outside=ax is None)
         return self

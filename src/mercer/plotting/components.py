@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -10,8 +11,8 @@ from mercer._errors import ParameterError
 from mercer._types import AnyArray, Matrix, Vector
 from mercer.data.objects import short
 from mercer.estimators.kernel_pca import KernelPCA
-from mercer.plotting.drawing import axes_for, colour_bar, legend, shown_rows, shown_text, table
-from mercer.plotting.palette import DIVERGING, INK, QUIET, colour, marker
+from mercer.plotting.drawing import Display, colour_bar, groups, legend, shown_rows, shown_text, table
+from mercer.plotting.palette import DIVERGING, INK, QUIET
 from mercer.plotting.rows import NamedRows, codes_of, labels_of
 from mercer.selection.layers import require_fitted
 
@@ -40,7 +41,8 @@ class MapRows(NamedTuple):
     total: int
 
 
-class ComponentsDisplay:
+@dataclass(eq=False, repr=False)
+class ComponentsDisplay(Display):
     """Rows on two kernel principal components, or contours of a component over two features.
 
     Make it with :meth:`from_estimator`.
@@ -76,20 +78,12 @@ class ComponentsDisplay:
     ((40, 2), False)
     """
 
-    def __init__(
-        self,
-        points: MapRows,
-        names: tuple[str, str],
-        *,
-        grid: tuple[Vector, ...],
-        surfaces: Matrix,
-        feature_names: tuple[str, ...],
-    ) -> None:
-        self.points = points
-        self.names = names
-        self.grid = grid
-        self.surfaces = surfaces
-        self.feature_names = feature_names
+    points: MapRows
+    names: tuple[str, str]
+    _: KW_ONLY
+    grid: tuple[Vector, ...]
+    surfaces: Matrix
+    feature_names: tuple[str, ...]
 
     @classmethod
     def from_estimator(
@@ -144,17 +138,16 @@ class ComponentsDisplay:
                 f"{components!r}."
             )
         rows = NamedRows.of(X)
-        chosen = rows.positions(features)
-        grid = tuple(rows.grid(position, _RESOLUTION) for position in chosen)
-        at = rows.at_median(chosen, np.column_stack([axis.ravel() for axis in np.meshgrid(*grid)]))
-        surfaces = np.asarray(estimator.transform(at))[:, list(pair)].T.reshape(2, *(_RESOLUTION,) * len(grid))
+        grid = rows.over(features, _RESOLUTION)
+        heights = np.asarray(estimator.transform(grid.rows))
+        surfaces = np.stack([grid.shaped(heights[:, number]) for number in pair])
         n = len(rows.values)
         shown = shown_rows(n, max_points, random_state)
         labels = None if y is None else labels_of(y, n)[shown]
         coordinates = np.asarray(estimator.transform(rows.given), dtype=np.float64)[:, list(pair)]
-        points = MapRows(coordinates[shown], rows.values[shown][:, list(chosen)], labels, n)
+        points = MapRows(coordinates[shown], grid.places[shown], labels, n)
         names = (f"component {pair[0]}", f"component {pair[1]}")
-        return cls(points, names, grid=grid, surfaces=surfaces, feature_names=tuple(rows.names[c] for c in chosen))
+        return cls(points, names, grid=grid.axes, surfaces=surfaces, feature_names=grid.names)
 
     def plot(self, ax: Any = None, *, component: int | None = None) -> Self:
         """Draw the map of the rows, or the contours of one component.
@@ -181,8 +174,7 @@ class ComponentsDisplay:
             raise ParameterError(
                 f"component must be 0 or 1, the first or second of the map, but is {short(component)}."
             )
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
+        self._open(ax)
         self.contours_ = None
         if component is None:
             self._draw_rows(self.points.coordinates)
@@ -222,18 +214,7 @@ class ComponentsDisplay:
         labels = self.points.labels
         classes = np.array([""]) if labels is None else np.unique(labels)
         codes = np.zeros(len(places), dtype=int) if labels is None else codes_of(labels, classes)
-        self.points_ = {
-            number: self.ax_.scatter(
-                *places[codes == number].T,
-                s=26,
-                marker=marker(number),
-                color=colour(number),
-                edgecolors=INK,
-                linewidths=0.5,
-                label=str(name),
-            )
-            for number, name in enumerate(classes)
-        }
+        self.points_ = groups(self.ax_, places, codes, classes, s=26, linewidths=0.5)
         title = shown_text(len(places), self.points.total)
         if labels is not None or title:
             legend(self.ax_, None if labels is not None else [], title)

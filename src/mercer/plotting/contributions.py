@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from mercer.data.graph import Graph
 from mercer.explain import Contributions, contributions
 from mercer.explain.result import count_places, cut
 from mercer.explain.trees import LabelledTree
-from mercer.plotting.drawing import axes_for, name_ticks, whole
+from mercer.plotting.drawing import Display, name_ticks, whole
 from mercer.plotting.layouts import Places, of_graph, of_tree
 from mercer.plotting.palette import DIVERGING, INK, QUIET
 
@@ -26,7 +27,8 @@ _TALL, _LINE, _AROUND = 1.5, 0.32, 1.7
 _MARKED = 5
 
 
-class ContributionsDisplay:
+@dataclass(eq=False, repr=False)
+class ContributionsDisplay(Display):
     """What the parts of a row contribute to a decision value; see :func:`mercer.explain.contributions`.
 
     A string is coloured by position, a tree or graph has coloured nodes, and of other rows, such as numbers in columns,
@@ -61,8 +63,7 @@ class ContributionsDisplay:
     ['a', 'b', 'c', 'd']
     """
 
-    def __init__(self, contributions: Contributions) -> None:
-        self.contributions = contributions
+    contributions: Contributions
 
     @classmethod
     def from_estimator(cls, estimator: Any, row: Any, *, output: Any = None, by: Any = "parts") -> Self:
@@ -148,8 +149,7 @@ class ContributionsDisplay:
             raise ParameterError(f"kind must be 'auto', 'places' or 'bars', but is {kind!r}.")
         if kind == "places" and not drawn:
             raise ParameterError("kind='places' needs the parts of a string, a tree or a graph; use kind='bars'.")
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
+        self._open(ax)
         self.bars_: Any = None
         self.cells_: Any = None
         self.nodes_: Any = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -9,8 +10,8 @@ import numpy as np
 from mercer._errors import DataError, ParameterError
 from mercer._types import Vector
 from mercer.engine.trace import Trace
-from mercer.plotting.drawing import axes_for, legend, table
-from mercer.plotting.palette import COLOURS, colour, style
+from mercer.plotting.drawing import Display, legend, sides, table
+from mercer.plotting.palette import COLOURS
 from mercer.selection.layers import require_fitted
 
 # Values that fall to zero, which only a logarithmic axis shows.
@@ -20,7 +21,8 @@ _UNITS = ("iteration", "seconds")
 _WIDE = 50
 
 
-class ConvergenceDisplay:
+@dataclass(eq=False, repr=False)
+class ConvergenceDisplay(Display):
     """Objectives, and what is left of the optimality conditions, by iteration or second.
 
     The primal objective falls to the dual one; between them, shaded, is the gap. A fit has a problem for each pair of
@@ -58,22 +60,13 @@ class ConvergenceDisplay:
     ('Newton steps', ['primal', 'dual', 'violation'])
     """
 
-    def __init__(
-        self,
-        work: str,
-        iterations: Vector,
-        seconds: Vector,
-        values: dict[str, Vector],
-        *,
-        problem: int = 0,
-        problems: int = 1,
-    ) -> None:
-        self.work = work
-        self.iterations = iterations
-        self.seconds = seconds
-        self.values = values
-        self.problem = problem
-        self.problems = problems
+    work: str
+    iterations: Vector
+    seconds: Vector
+    values: dict[str, Vector]
+    _: KW_ONLY
+    problem: int = 0
+    problems: int = 1
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, problem: int | None = None) -> Self:
@@ -173,19 +166,10 @@ class ConvergenceDisplay:
         at = self.iterations if x == "iteration" else self.seconds
         falling = [name for name in self.values if name in _FALLING]
         others = [name for name in self.values if name not in _FALLING]
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
+        self._open(ax)
         right: Any = self.ax_.twinx() if others and falling else self.ax_
         self.right_ax_ = right if falling else None
-        self.lines_: dict[str, Any] = {}
-        sides: tuple[tuple[Any, list[str]], ...] = ((self.ax_, others), (right, falling))
-        for axis, names in sides:
-            for name in names:
-                number = list(self.values).index(name)
-                options = {"color": colour(number), "linestyle": style(number), "marker": ".", "markersize": 4}
-                (self.lines_[name],) = axis.plot(at, self.values[name], label=name, **options)
-            if names:
-                axis.set_ylabel(", ".join(names))
+        self.lines_ = sides(at, self.values, (self.ax_, others), (right, falling), markers=".")
         if falling and any((self.values[name] > 0).any() for name in falling):
             right.set_yscale("log")
         self.gap_ = None

@@ -10,28 +10,28 @@ import numpy as np
 
 from mercer._errors import ParameterError
 from mercer._optional import optional
-from mercer._types import Positions
+from mercer._types import AnyArray, Matrix, Positions, Vector
 from mercer.data.objects import short
 from mercer.data.seeds import generator
 from mercer.data.words import printable, shortened
-from mercer.plotting.palette import INK
+from mercer.plotting.palette import INK, colour, marker, style
 
 # Letters of a name in a picture.
 _LONGEST = 32
 
 
-def axes_for(display: object, ax: Any) -> Any:
-    """Return the axes to draw into: those given, or new ones.
+class Display:
+    """What all displays are: dataclasses of the numbers that their ``plot`` draws into axes."""
 
-    Raises
-    ------
-    MissingDependencyError
-        If there are none and matplotlib is not installed.
-    """
-    if ax is None:
-        ax = optional("matplotlib.pyplot", f"{type(display).__name__}.plot").subplots(layout="constrained")[1]
-    _as_written(ax.xaxis.label, ax.yaxis.label, ax.title)
-    return ax
+    ax_: Any
+    figure_: Any
+
+    def _open(self, ax: Any) -> None:
+        """Keep the axes to draw into: those given, or new ones."""
+        if ax is None:
+            ax = optional("matplotlib.pyplot", f"{type(self).__name__}.plot").subplots(layout="constrained")[1]
+        _as_written(ax.xaxis.label, ax.yaxis.label, ax.title)
+        self.ax_, self.figure_ = ax, ax.figure
 
 
 def name_ticks(axis: Any, places: Any, names: Iterable[Any]) -> None:
@@ -76,15 +76,63 @@ def table(display: object, columns: Mapping[Any, Any]) -> Any:
     return optional("pandas", f"{type(display).__name__}.frame").DataFrame(dict(columns))
 
 
-def mark(label: str, marker: str, colour: str = INK) -> Any:
+def groups(ax: Any, places: Matrix, codes: AnyArray, labels: Iterable[Any], **options: Any) -> dict[int, Any]:
+    """Draw rows (n, 2) by their group: a colour and a marker for each group that has rows."""
+    return {
+        number: ax.scatter(
+            *places[codes == number].T,
+            marker=marker(number),
+            color=colour(number),
+            edgecolors=INK,
+            zorder=2,
+            label=str(label),
+            **options,
+        )
+        for number, label in enumerate(labels)
+        if (codes == number).any()
+    }
+
+
+def curves(ax: Any, x: Vector, values: Matrix, labels: Iterable[str], **options: Any) -> list[Any]:
+    """Draw columns (m, k) over x (m,), told apart by colour and style."""
+    return [
+        ax.plot(x, column, **{"color": colour(i), "linestyle": style(i), "label": label, **options})[0]
+        for i, (column, label) in enumerate(zip(values.T, labels))
+    ]
+
+
+def sides(
+    x: Vector, values: Mapping[str, Vector], *parts: tuple[Any, Sequence[str]], markers: Sequence[str]
+) -> dict[str, Any]:
+    """Draw values by their names: each part has axes, on one side of a picture, and the names of what they show."""
+    lines = {}
+    for ax, names in parts:
+        for name in names:
+            i = list(values).index(name)
+            lines[name] = curves(
+                ax,
+                x,
+                values[name][:, None],
+                [name],
+                color=colour(i),
+                linestyle=style(i),
+                marker=markers[i % len(markers)],
+                markersize=4,
+            )[0]
+        if names:
+            ax.set_ylabel(", ".join(names))
+    return lines
+
+
+def mark(label: str, shape: str, ink: str = INK) -> Any:
     """Return the key of a marker in a legend."""
-    lines = optional("matplotlib.lines", "a legend")
-    return lines.Line2D([], [], linestyle="", marker=marker, color=colour, label=label)
+    return line(label, "", ink, marker=shape)
 
 
-def line(label: str, style: str, colour: str = INK) -> Any:
+def line(label: str, dashes: str, ink: str = INK, **options: Any) -> Any:
     """Return the key of a line in a legend."""
-    return optional("matplotlib.lines", "a legend").Line2D([], [], linestyle=style, color=colour, label=label)
+    lines = optional("matplotlib.lines", "a legend")
+    return lines.Line2D([], [], linestyle=dashes, color=ink, label=label, **options)
 
 
 def legend(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from mercer.estimators.shared.base import bind_columns
 from mercer.gram.precomputed import check_square
 from mercer.kernels import as_kernel
 from mercer.kernels.domain import checked_rows
-from mercer.plotting.drawing import axes_for, colour_bar, name_ticks, shown_rows, shown_text, table
+from mercer.plotting.drawing import Display, colour_bar, name_ticks, shown_rows, shown_text, table
 from mercer.plotting.palette import DIVERGING, INK, SEQUENTIAL
 from mercer.plotting.rows import labels_of
 from mercer.selection.layers import require_fitted
@@ -23,7 +24,8 @@ from mercer.selection.layers import require_fitted
 _ORDERS = ("class", "leaf", "given")
 
 
-class GramDisplay:
+@dataclass(eq=False, repr=False)
+class GramDisplay(Display):
     """The kernel matrix of some rows as a map, by class or by the order of leaves of a clustering.
 
     Make it with :meth:`from_kernel`, :meth:`from_estimator` or :meth:`from_matrix`.
@@ -57,13 +59,14 @@ class GramDisplay:
     [0, 2, 1, 3]
     """
 
-    def __init__(
-        self, values: Matrix, order: Positions, *, labels: AnyArray | None = None, total: int | None = None
-    ) -> None:
-        self.values = values
-        self.order = order
-        self.labels = labels
-        self.total = len(order) if total is None else total
+    values: Matrix
+    order: Positions
+    _: KW_ONLY
+    labels: AnyArray | None = None
+    total: Any = None
+
+    def __post_init__(self) -> None:
+        self.total = len(self.order) if self.total is None else self.total
 
     @classmethod
     def from_kernel(
@@ -96,11 +99,7 @@ class GramDisplay:
         DataError, ParameterError
             If rows, classes or the order cannot be used.
         """
-        rows = checked_rows(kernel, X, "X")
-        n = rows.shape[0]
-        shown = shown_rows(n, max_rows, random_state, "max_rows")
-        bound = bind_columns(as_kernel(kernel, X=rows), column_names(X)).with_data(rows)
-        K = np.asarray(bound(rows[shown]), dtype=np.float64)
+        K, shown, n = kernel_matrix(kernel, X, max_rows, random_state)
         return cls._ordered(K, shown, None if y is None else labels_of(y, n), order, n)
 
     @classmethod
@@ -164,7 +163,7 @@ class GramDisplay:
         DataError, ParameterError
             If the matrix is not square, symmetric and finite, or the order cannot be used.
         """
-        matrix = np.asarray(check_square(np.asarray(K, dtype=np.float64)), dtype=np.float64)
+        matrix = symmetric(K)
         shown = shown_rows(len(matrix), max_rows, random_state, "max_rows")
         labels = None if y is None else labels_of(y, len(matrix))
         return cls._ordered(matrix[np.ix_(shown, shown)], shown, labels, order, len(matrix))
@@ -202,8 +201,7 @@ class GramDisplay:
         MissingDependencyError
             If matplotlib is not installed.
         """
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
+        self._open(ax)
         # A map about 0 where there are values on both sides of it.
         both = self.values.min() < 0 < self.values.max()
         size = float(np.abs(self.values).max())
@@ -242,6 +240,19 @@ class GramDisplay:
         """
         values = table(self, {int(row): self.values[:, j] for j, row in enumerate(self.order)})
         return values.set_axis([int(row) for row in self.order], axis=0)
+
+
+def kernel_matrix(kernel: Any, X: Any, most: Any, random_state: Any) -> tuple[Matrix, Positions, int]:
+    """Return the kernel matrix of at most ``most`` rows, their positions, and the number of all rows."""
+    rows = checked_rows(kernel, X, "X")
+    shown = shown_rows(rows.shape[0], most, random_state, "max_rows")
+    bound = bind_columns(as_kernel(kernel, X=rows), column_names(X)).with_data(rows)
+    return np.asarray(bound(rows[shown]), dtype=np.float64), shown, rows.shape[0]
+
+
+def symmetric(K: Any) -> Matrix:
+    """Return a given matrix, checked."""
+    return np.asarray(check_square(np.asarray(K, dtype=np.float64)), dtype=np.float64)
 
 
 def _leaves(K: Matrix) -> Positions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,15 +11,15 @@ from mercer._errors import ParameterError
 from mercer._types import Matrix, Vector
 from mercer.data.objects import short
 from mercer.losses import Loss, as_loss
-from mercer.plotting.drawing import axes_for, legend, table
-from mercer.plotting.palette import colour, style
+from mercer.plotting.drawing import Display, curves, legend, table
 
 # The target at which losses of each kind are shown.
 _TARGETS = {"signs": 1.0, "numbers": 0.0, "counts": 1.0}
 _RESOLUTION = 301
 
 
-class LossDisplay:
+@dataclass(eq=False, repr=False)
+class LossDisplay(Display):
     """Losses as functions of the prediction, or their conjugates as functions of the dual value.
 
     Make it with :meth:`from_losses`.
@@ -47,14 +48,12 @@ class LossDisplay:
     ((1.0, 1.0), ['f', 'hinge', 'logistic', 'hinge conjugate', 'logistic conjugate'])
     """
 
-    def __init__(
-        self, labels: tuple[str, ...], grid: Vector, values: Matrix, conjugates: Matrix, *, targets: tuple[float, ...]
-    ) -> None:
-        self.labels = labels
-        self.grid = grid
-        self.values = values
-        self.conjugates = conjugates
-        self.targets = targets
+    labels: tuple[str, ...]
+    grid: Vector
+    values: Matrix
+    conjugates: Matrix
+    _: KW_ONLY
+    targets: tuple[float, ...]
 
     @classmethod
     def from_losses(cls, losses: Any, *, target: float | None = None, limit: float = 3.0) -> Self:
@@ -116,15 +115,10 @@ class LossDisplay:
         MissingDependencyError
             If matplotlib is not installed.
         """
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
-        curves = np.where(np.isfinite(self.conjugates), self.conjugates, np.nan) if conjugate else self.values
-        self.lines_ = [
-            self.ax_.plot(
-                self.grid, values, color=colour(i), linestyle=style(i), label=f"{label}, y = {self.targets[i]:g}"
-            )[0]
-            for i, (label, values) in enumerate(zip(self.labels, curves.T))
-        ]
+        self._open(ax)
+        shown = np.where(np.isfinite(self.conjugates), self.conjugates, np.nan) if conjugate else self.values
+        labels = [f"{label}, y = {target:g}" for label, target in zip(self.labels, self.targets)]
+        self.lines_ = curves(self.ax_, self.grid, shown, labels)
         names = ("dual value u", "conjugate loss") if conjugate else ("prediction f", "loss")
         self.ax_.set(xlabel=names[0], ylabel=names[1])
         legend(self.ax_)

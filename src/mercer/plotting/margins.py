@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
-from mercer._types import Vector
-from mercer.plotting.drawing import axes_for, legend, table
+from mercer._types import AnyArray, Vector
+from mercer.plotting.drawing import Display, legend, table
 from mercer.plotting.palette import INK, QUIET, colour, style
 from mercer.plotting.rows import codes_of, labels_of
 from mercer.selection.layers import require_fitted
 
 
-class MarginsDisplay:
+@dataclass(eq=False, repr=False)
+class MarginsDisplay(Display):
     """Shares of the rows up to each margin: at 0 the error rate, at 1 the rows within the margin.
 
     The margin of a row is y f(x) with two classes, and with more the decision value of its class less the largest of
@@ -38,8 +40,7 @@ class MarginsDisplay:
     ([2.0, -0.5, 1.0, 3.0], {'rows': 0.25})
     """
 
-    def __init__(self, margins: dict[str, Vector]) -> None:
-        self.margins = margins
+    margins: dict[str, Vector]
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, X_test: Any = None, y_test: Any = None) -> Self:
@@ -133,8 +134,7 @@ class MarginsDisplay:
         MissingDependencyError
             If matplotlib is not installed.
         """
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
+        self._open(ax)
         self.ax_.axvline(0.0, color=INK, linewidth=1.0)
         self.ax_.axvline(1.0, color=QUIET, linewidth=1.0, linestyle=":")
         self.lines_ = {}
@@ -166,14 +166,18 @@ def _margins(decision: Any, y: Any, classes: Any) -> Vector:
     if not np.isfinite(values).all():
         raise DataError("decision values contain NaN or infinity.")
     k = len(classes)
-    if values.ndim == 1 and k == 2:
-        return np.where(codes == 1, values, -values)
-    if values.ndim != 2 or values.shape[1] != k or k < 2:
+    if k < 2 or values.shape != ((len(codes),) if values.ndim == 1 and k == 2 else (len(codes), k)):
         raise DataError(
             f"decision values of {k} classes must be of shape (n,) for two classes or (n, {k}), but have the shape "
             f"{values.shape}; for pairs of classes set decision_function_shape='ovr'."
         )
-    rows = np.arange(len(values))
-    others = values.copy()
+    return margins_of(values, codes)
+
+
+def margins_of(decision: AnyArray, codes: AnyArray) -> Vector:
+    """Return ``y f(x)``, or by how much the decision value of the true class is above all others, (n,)."""
+    if decision.ndim == 1:
+        return np.where(codes == 1, decision, -decision)
+    rows, others = np.arange(len(decision)), decision.copy()
     others[rows, codes] = -np.inf
-    return np.asarray(values[rows, codes] - others.max(axis=1))
+    return np.asarray(decision[rows, codes] - others.max(axis=1))

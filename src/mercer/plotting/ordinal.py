@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from mercer._errors import ParameterError
 from mercer._types import AnyArray, Vector
 from mercer.data.seeds import generator
-from mercer.plotting.drawing import axes_for, legend, line, mark, name_ticks, shown_rows, shown_text, table
+from mercer.plotting.drawing import Display, legend, line, mark, name_ticks, shown_rows, shown_text, table
 from mercer.plotting.palette import INK, colour
 from mercer.plotting.rows import codes_of, labels_of
 from mercer.selection.layers import require_fitted, rows_for_learner
@@ -18,7 +19,8 @@ from mercer.selection.layers import require_fitted, rows_for_learner
 _SPREAD = 0.28
 
 
-class OrdinalDisplay:
+@dataclass(eq=False, repr=False)
+class OrdinalDisplay(Display):
     """Latent values of rows by their class, between the cut-points of an ordinal regression.
 
     Rows between the two cut-points of their class are dots, others crosses. Make the display with
@@ -57,12 +59,12 @@ class OrdinalDisplay:
     (31, 2)
     """
 
-    def __init__(self, latent: Vector, codes: AnyArray, classes: AnyArray, thresholds: Vector, *, total: int) -> None:
-        self.latent = latent
-        self.codes = codes
-        self.classes = classes
-        self.thresholds = thresholds
-        self.total = total
+    latent: Vector
+    codes: AnyArray
+    classes: AnyArray
+    thresholds: Vector
+    _: KW_ONLY
+    total: int
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, max_points: int = 1000, random_state: Any = 0) -> Self:
@@ -127,8 +129,7 @@ class OrdinalDisplay:
         MissingDependencyError
             If matplotlib is not installed.
         """
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
+        self._open(ax)
         # A fixed seed: only to tell rows apart.
         heights = self.codes + generator(0).uniform(-_SPREAD, _SPREAD, len(self.codes))
         inside = self.inside

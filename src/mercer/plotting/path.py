@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,8 +11,8 @@ from sklearn.base import is_classifier, is_outlier_detector
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import Vector
-from mercer.plotting.drawing import axes_for, legend, table
-from mercer.plotting.palette import colour, marker, style
+from mercer.plotting.drawing import Display, legend, sides, table
+from mercer.plotting.palette import MARKERS
 from mercer.selection.path import Path
 from mercer.selection.ridge import RidgePath
 
@@ -19,7 +20,8 @@ from mercer.selection.ridge import RidgePath
 _LINEAR = frozenset({"support vectors", "error rate"})
 
 
-class PathDisplay:
+@dataclass(eq=False, repr=False)
+class PathDisplay(Display):
     """What changes along a path: support vectors, gap and error, or leave-one-out error, GCV and evidence.
 
     Quantities of different units have different axes, one on the left and one on the right. Make the display with
@@ -54,20 +56,12 @@ class PathDisplay:
     [28.0, 16.0, 8.0]
     """
 
-    def __init__(
-        self,
-        parameter: str,
-        values: Vector,
-        quantities: dict[str, Vector],
-        *,
-        left: tuple[str, ...],
-        right: tuple[str, ...] = (),
-    ) -> None:
-        self.parameter = parameter
-        self.values = values
-        self.quantities = quantities
-        self.left = left
-        self.right = right
+    parameter: str
+    values: Vector
+    quantities: dict[str, Vector]
+    _: KW_ONLY
+    left: tuple[str, ...]
+    right: tuple[str, ...] = ()
 
     @classmethod
     def from_path(cls, path: Any, X: Any = None, y: Any = None) -> Self:
@@ -146,18 +140,13 @@ class PathDisplay:
         for name in (*left, *right):
             if name not in self.quantities:
                 raise ParameterError(f"there is no quantity {name!r}; there are {', '.join(self.quantities)}.")
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
+        self._open(ax)
         self.right_ax_: Any = self.ax_.twinx() if right else None
-        self.lines_: dict[str, Any] = {}
-        sides: tuple[tuple[Any, tuple[str, ...]], ...] = ((self.ax_, left), (self.right_ax_, right))
-        for axis, names in sides:
-            for name in names:
-                self._draw(axis, name)
-            if names:
-                axis.set_ylabel(", ".join(names))
-                if all((self.quantities[name] > 0).all() for name in names) and not _LINEAR.intersection(names):
-                    axis.set_yscale("log")
+        parts: list[tuple[Any, tuple[str, ...]]] = [(self.ax_, left), (self.right_ax_, right)]
+        self.lines_ = sides(self.values, self.quantities, *parts, markers=MARKERS)
+        for axis, names in parts:
+            if names and all((self.quantities[name] > 0).all() for name in names) and not _LINEAR.intersection(names):
+                axis.set_yscale("log")
         self.ax_.set_xlabel(self.parameter)
         if self.values[0] > 0:
             self.ax_.set_xscale("log")
@@ -172,11 +161,6 @@ class PathDisplay:
         pandas.DataFrame
         """
         return table(self, {self.parameter: self.values, **self.quantities})
-
-    def _draw(self, axis: Any, name: str) -> None:
-        number = list(self.quantities).index(name)
-        options = {"color": colour(number), "linestyle": style(number), "marker": marker(number), "markersize": 4}
-        (self.lines_[name],) = axis.plot(self.values, self.quantities[name], label=name, **options)
 
 
 def _support(model: Any) -> float:

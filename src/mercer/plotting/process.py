@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,8 +14,8 @@ from mercer._types import Matrix, Vector
 from mercer.data.seeds import generator
 from mercer.estimators.gaussian_process_regressor import GaussianProcessRegressor
 from mercer.estimators.kernel_quantile_regression import KernelQuantileRegression
-from mercer.plotting.drawing import axes_for, legend, shown_rows, shown_text, table, whole
-from mercer.plotting.palette import COLOURS, INK, QUIET, style
+from mercer.plotting.drawing import Display, curves, legend, shown_rows, shown_text, table, whole
+from mercer.plotting.palette import COLOURS, INK, QUIET
 from mercer.plotting.rows import NamedRows, numbers_of
 from mercer.selection.layers import learner_inside
 
@@ -38,7 +39,8 @@ class Observed(NamedTuple):
     total: int
 
 
-class ProcessDisplay:
+@dataclass(eq=False, repr=False)
+class ProcessDisplay(Display):
     """Mean, bands of 95 % and draws of a Gaussian process, or curves of quantiles, along one feature.
 
     Make it with :meth:`from_estimator`. The inner band is that of the function, the outer one that of new observations.
@@ -85,24 +87,14 @@ class ProcessDisplay:
     ['feature 0', 'mean', 'std_function', 'std_observation']
     """
 
-    def __init__(
-        self,
-        grid: Vector,
-        curves: Matrix,
-        labels: tuple[str, ...],
-        *,
-        bands: Matrix | None = None,
-        draws: Matrix | None = None,
-        points: Observed | None = None,
-        names: tuple[str, str] = ("", "y"),
-    ) -> None:
-        self.grid = grid
-        self.curves = curves
-        self.labels = labels
-        self.bands = bands
-        self.draws = draws
-        self.points = points
-        self.names = names
+    grid: Vector
+    curves: Matrix
+    labels: tuple[str, ...]
+    _: KW_ONLY
+    bands: Matrix | None = None
+    draws: Matrix | None = None
+    points: Observed | None = None
+    names: tuple[str, str] = ("", "y")
 
     @classmethod
     def from_estimator(
@@ -148,20 +140,18 @@ class ProcessDisplay:
         """
         learner = learner_inside(estimator)
         rows = NamedRows.of(X)
-        chosen = rows.position(feature)
-        grid = rows.grid(chosen, whole("grid_resolution", grid_resolution, 2))
-        at = rows.at_median((chosen,), grid[:, None])
+        (grid,), at, (name,), places = rows.over((feature,), grid_resolution)
         count = whole("n_draws", n_draws, 0)
-        names = (rows.names[chosen], str(getattr(y, "name", None) or "y"))
+        names = (name, str(getattr(y, "name", None) or "y"))
         points = None
         if y is not None:
             shown = shown_rows(len(rows.values), 2000, random_state)
-            points = Observed(rows.values[shown, chosen], numbers_of(y, len(rows.values))[shown], len(rows.values))
+            points = Observed(places[shown, 0], numbers_of(y, len(rows.values))[shown], len(rows.values))
         if isinstance(learner, KernelQuantileRegression):
             check_is_fitted(estimator)
-            curves = np.asarray(estimator.predict(at)).reshape(len(grid), -1)
+            values = np.asarray(estimator.predict(at)).reshape(len(grid), -1)
             labels = tuple(f"quantile {level:g}" for level in learner.quantiles_)
-            return cls(grid, curves, labels, points=points, names=names)
+            return cls(grid, values, labels, points=points, names=names)
         if not isinstance(learner, GaussianProcessRegressor):
             raise ParameterError(
                 "ProcessDisplay needs a GaussianProcessRegressor or a KernelQuantileRegression, but has "
@@ -190,21 +180,12 @@ class ProcessDisplay:
         MissingDependencyError
             If matplotlib is not installed.
         """
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
+        self._open(ax)
         self._draw_bands()
         draws = np.empty((len(self.grid), 0)) if self.draws is None or not show_draws else self.draws
-        self.draws_ = [
-            self.ax_.plot(
-                self.grid, draw, color=QUIET, linewidth=0.8, linestyle="-", label="" if number else "draws of f"
-            )[0]
-            for number, draw in enumerate(draws.T)
-        ]
-        several = len(self.labels) > 1
-        self.lines_ = [
-            self.ax_.plot(self.grid, curve, color=COLOURS[0], linestyle=style(number if several else 0), label=label)[0]
-            for number, (curve, label) in enumerate(zip(self.curves.T, self.labels))
-        ]
+        names = ["draws of f", *[""] * draws.shape[1]]
+        self.draws_ = curves(self.ax_, self.grid, draws, names, color=QUIET, linewidth=0.8, linestyle="-")
+        self.lines_ = curves(self.ax_, self.grid, self.curves, self.labels, color=COLOURS[0])
         self.points_ = None
         title = ""
         if self.points is not None:

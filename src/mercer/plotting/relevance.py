@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,12 +13,13 @@ from mercer._errors import DataError, ParameterError
 from mercer._types import Vector
 from mercer.data.vectors import column_names
 from mercer.kernels.modifiers import On
-from mercer.plotting.drawing import axes_for, name_ticks, table, whole
+from mercer.plotting.drawing import Display, name_ticks, table, whole
 from mercer.plotting.palette import COLOURS, INK, QUIET
 from mercer.selection.layers import require_fitted
 
 
-class RelevanceDisplay:
+@dataclass(eq=False, repr=False)
+class RelevanceDisplay(Display):
     """The relevance of each feature: inverse length scales, the relevance of tables, or permutation importance.
 
     Make it with :meth:`from_estimator` or :meth:`from_permutation`.
@@ -54,13 +56,11 @@ class RelevanceDisplay:
     [1.0, 0.25]
     """
 
-    def __init__(
-        self, names: tuple[str, ...], values: Vector, *, deviations: Vector | None = None, meaning: str = "relevance"
-    ) -> None:
-        self.names = names
-        self.values = values
-        self.deviations = deviations
-        self.meaning = meaning
+    names: tuple[str, ...]
+    values: Vector
+    _: KW_ONLY
+    deviations: Vector | None = None
+    meaning: str = "relevance"
 
     @classmethod
     def from_estimator(cls, estimator: Any) -> Self:
@@ -166,8 +166,7 @@ class RelevanceDisplay:
             If matplotlib is not installed.
         """
         shown = np.argsort(-self.values, kind="stable")[: whole("max_features", max_features, 1)][::-1]
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
+        self._open(ax)
         places, values = np.arange(len(shown)), self.values[shown]
         self.bars_ = self.ax_.hlines(places, 0.0, values, color=QUIET, linewidth=1.0)
         self.deviations_ = None

@@ -12,6 +12,7 @@ from mercer._errors import DataError, ParameterError
 from mercer._optional import optional
 from mercer._types import AnyArray, Matrix, Vector
 from mercer.data.vectors import as_vectors, column_names
+from mercer.plotting.drawing import whole
 from mercer.selection.layers import learner_inside, rows_for_learner
 
 _ROLES = {"outside": "zero", "free": "free", "bounded": "bounded"}
@@ -88,18 +89,27 @@ class NamedRows:
             raise ParameterError(f"features must be one feature or two different ones, but is {features!r}.")
         return chosen
 
-    def grid(self, position: int, resolution: int) -> Vector:
-        """Return equally spaced values of a column, a little beyond its range; about a constant column, too."""
+    def _axis(self, position: int, resolution: int) -> Vector:
+        """Equally spaced values of a column, a little beyond its range; about a constant column, too."""
         column = self.values[:, position]
         low, high = float(column.min()), float(column.max())
         margin = _MARGIN * (high - low) if high > low else max(0.1 * abs(low), 0.5)
         return np.linspace(low - margin, high + margin, resolution)
 
-    def at_median(self, positions: tuple[int, ...], values: Matrix) -> Any:
-        """Return rows (m, d) with given values (m, k) of some columns, and the others at their median."""
-        rows = np.tile(np.median(self.values, axis=0), (len(values), 1))
-        rows[:, list(positions)] = values
-        return self.like(rows)
+    def over(self, features: Any, resolution: Any) -> Grid:
+        """Return a grid over one or two features, with the others at their median.
+
+        Raises
+        ------
+        ParameterError
+            If the features or the resolution are not possible.
+        """
+        chosen = self.positions(features)
+        axes = tuple(self._axis(position, whole("grid_resolution", resolution, 2)) for position in chosen)
+        values = [axis.ravel() for axis in np.meshgrid(*axes)]
+        rows = np.tile(np.median(self.values, axis=0), (len(values[0]), 1))
+        rows[:, list(chosen)] = np.column_stack(values)
+        return Grid(axes, self.like(rows), tuple(self.names[position] for position in chosen), self.values[:, chosen])
 
     @property
     def given(self) -> Any:
@@ -111,6 +121,31 @@ class NamedRows:
         if self.frame_columns is None:
             return rows
         return optional("pandas", "rows with names").DataFrame(rows, columns=self.frame_columns)
+
+
+class Grid(NamedTuple):
+    """A grid over one or two features.
+
+    Parameters
+    ----------
+    axes : tuple of one or two ndarrays of shape (r,)
+        Values of the features.
+    rows : ndarray or DataFrame of shape (r, d) or (r * r, d)
+        What an estimator gets; the second feature changes last.
+    names : tuple of str
+        Of the features.
+    places : ndarray of shape (n, 1) or (n, 2)
+        The features of the rows themselves.
+    """
+
+    axes: tuple[Vector, ...]
+    rows: Any
+    names: tuple[str, ...]
+    places: Matrix
+
+    def shaped(self, values: AnyArray) -> AnyArray:
+        """Return values (r,) or (r * r,) of the rows in the shape of the grid."""
+        return values.reshape((len(self.axes[0]),) * len(self.axes))
 
 
 class Points(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -9,14 +10,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import AnyArray, Matrix, Vector
-from mercer.plotting.drawing import axes_for, colour_bar, legend, table
+from mercer.plotting.drawing import Display, colour_bar, legend, table
 from mercer.plotting.palette import ALARM, COLOURS, INK, SEQUENTIAL
 
 # A parameter whose values differ by this factor has a logarithmic axis.
 _WIDE = 20.0
 
 
-class SearchDisplay:
+@dataclass(eq=False, repr=False)
+class SearchDisplay(Display):
     """Candidates of a search at their parameters, coloured by mean score, with those that could be the best marked.
 
     A ring marks a candidate whose interval reaches the lower end of that of the best: its rank is not certain. Where
@@ -59,14 +61,12 @@ class SearchDisplay:
     (('C', 'gamma'), 6)
     """
 
-    def __init__(
-        self, names: tuple[str, ...], values: Matrix, scores: Vector, intervals: Matrix, *, meaning: str = ""
-    ) -> None:
-        self.names = names
-        self.values = values
-        self.scores = scores
-        self.intervals = intervals
-        self.meaning = meaning
+    names: tuple[str, ...]
+    values: Matrix
+    scores: Vector
+    intervals: Matrix
+    _: KW_ONLY
+    meaning: str = ""
 
     @classmethod
     def from_search(cls, search: Any, *, parameters: Any = None) -> Self:
@@ -141,8 +141,7 @@ class SearchDisplay:
         MissingDependencyError
             If matplotlib is not installed.
         """
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
+        self._open(ax)
         one = len(self.names) == 1
         places = np.column_stack([self.values[:, 0], self.scores]) if one else self.values
         self.intervals_ = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,18 +11,15 @@ import scipy.linalg
 from mercer._errors import ParameterError
 from mercer._types import Matrix, Vector
 from mercer.data.objects import short
-from mercer.data.vectors import column_names
-from mercer.estimators.shared.base import bind_columns
-from mercer.gram.precomputed import check_square
-from mercer.kernels import as_kernel
-from mercer.kernels.domain import checked_rows
-from mercer.plotting.drawing import axes_for, legend, shown_rows, shown_text, table, whole
-from mercer.plotting.palette import ALARM, COLOURS, INK, QUIET, colour, style
+from mercer.plotting.drawing import Display, curves, legend, shown_rows, shown_text, table
+from mercer.plotting.gram import kernel_matrix, symmetric
+from mercer.plotting.palette import ALARM, COLOURS, INK, QUIET
 from mercer.plotting.rows import NamedRows
 from mercer.spectrum import eigenfunctions
 
 
-class SpectrumDisplay:
+@dataclass(eq=False, repr=False)
+class SpectrumDisplay(Display):
     r"""Eigenvalues of a kernel matrix by size, on a logarithmic scale, with the negative ones marked.
 
     The effective dimension at a ridge :math:`\lambda` is :math:`\sum_i s_i / (s_i + \lambda)` over the eigenvalues
@@ -53,10 +51,13 @@ class SpectrumDisplay:
     ([3.0, 1.0], 1.25)
     """
 
-    def __init__(self, eigenvalues: Vector, *, ridge: float = 1.0, total: int | None = None) -> None:
-        self.eigenvalues = eigenvalues
-        self.ridge = ridge
-        self.total = len(eigenvalues) if total is None else total
+    eigenvalues: Vector
+    _: KW_ONLY
+    ridge: float = 1.0
+    total: Any = None
+
+    def __post_init__(self) -> None:
+        self.total = len(self.eigenvalues) if self.total is None else self.total
 
     @classmethod
     def from_kernel(
@@ -86,11 +87,8 @@ class SpectrumDisplay:
         DataError, ParameterError
             If rows or the ridge cannot be used.
         """
-        rows = checked_rows(kernel, X, "X")
-        shown = shown_rows(rows.shape[0], max_rows, random_state, "max_rows")
-        bound = bind_columns(as_kernel(kernel, X=rows), column_names(X)).with_data(rows)
-        K = np.asarray(bound(rows[shown]), dtype=np.float64)
-        return cls._of(K, ridge, rows.shape[0])
+        K, _, n = kernel_matrix(kernel, X, max_rows, random_state)
+        return cls._of(K, ridge, n)
 
     @classmethod
     def from_matrix(cls, K: Any, *, ridge: float = 1.0) -> Self:
@@ -112,7 +110,7 @@ class SpectrumDisplay:
         DataError, ParameterError
             If the matrix is not square, symmetric and finite, or the ridge is not above 0.
         """
-        matrix = np.asarray(check_square(np.asarray(K, dtype=np.float64)), dtype=np.float64)
+        matrix = symmetric(K)
         return cls._of(matrix, ridge, len(matrix))
 
     @classmethod
@@ -144,8 +142,7 @@ class SpectrumDisplay:
         MissingDependencyError
             If matplotlib is not installed.
         """
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
+        self._open(ax)
         data = self._ranked()
         rank, values, seen = data["rank"], data["eigenvalue"], ~data["rounding"]
         drawn = []
@@ -188,7 +185,8 @@ class SpectrumDisplay:
         return {"rank": np.arange(1, len(values) + 1), "eigenvalue": values, "rounding": np.abs(values) <= floor}
 
 
-class EigenfunctionsDisplay:
+@dataclass(eq=False, repr=False)
+class EigenfunctionsDisplay(Display):
     """Mercer's leading eigenfunctions along one feature, with their eigenvalues; see :mod:`mercer.spectrum`.
 
     Make it with :meth:`from_kernel`.
@@ -226,22 +224,13 @@ class EigenfunctionsDisplay:
     [0.52, 0.3, 0.13]
     """
 
-    def __init__(
-        self,
-        grid: Vector,
-        functions: Matrix,
-        eigenvalues: Vector,
-        *,
-        trace: float,
-        rows: Vector | None = None,
-        name: str = "",
-    ) -> None:
-        self.grid = grid
-        self.functions = functions
-        self.eigenvalues = eigenvalues
-        self.trace = trace
-        self.rows = rows
-        self.name = name
+    grid: Vector
+    functions: Matrix
+    eigenvalues: Vector
+    _: KW_ONLY
+    trace: float
+    rows: Vector | None = None
+    name: str = ""
 
     @classmethod
     def from_kernel(
@@ -284,14 +273,11 @@ class EigenfunctionsDisplay:
             If X or a parameter cannot be used, or the kernel is not positive.
         """
         rows = NamedRows.of(X)
-        chosen = rows.position(feature)
         shown = shown_rows(len(rows.values), max_rows, random_state, "max_rows")
         psi = eigenfunctions(kernel, rows.like(rows.values[shown]), n_components, random_state=random_state)
-        grid = rows.grid(chosen, whole("grid_resolution", grid_resolution, 2))
-        at = np.tile(np.median(rows.values, axis=0), (len(grid), 1))
-        at[:, chosen] = grid
-        name = rows.names[chosen]
-        return cls(grid, psi(at), psi.eigenvalues, trace=psi.trace, rows=rows.values[shown, chosen], name=name)
+        grid = rows.over((feature,), grid_resolution)
+        places = grid.places[shown, 0]
+        return cls(grid.axes[0], psi(grid.rows), psi.eigenvalues, trace=psi.trace, rows=places, name=grid.names[0])
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the eigenfunctions.
@@ -310,13 +296,10 @@ class EigenfunctionsDisplay:
         MissingDependencyError
             If matplotlib is not installed.
         """
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
+        self._open(ax)
         self.ax_.axhline(0.0, color=QUIET, linewidth=0.7)
-        self.lines_ = [
-            self.ax_.plot(self.grid, values, color=colour(i), linestyle=style(i), label=f"{i + 1}: {eigenvalue:.3g}")[0]
-            for i, (values, eigenvalue) in enumerate(zip(self.functions.T, self.eigenvalues))
-        ]
+        labels = [f"{i + 1}: {eigenvalue:.3g}" for i, eigenvalue in enumerate(self.eigenvalues)]
+        self.lines_ = curves(self.ax_, self.grid, self.functions, labels)
         self.rows_ = None
         if self.rows is not None:
             transform = self.ax_.get_xaxis_transform()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from mercer._types import AnyArray, Vector
 from mercer.data.objects import short
 from mercer.estimators.nu_svr import NuSVR
 from mercer.estimators.svr import SVR
-from mercer.plotting.drawing import axes_for, legend, shown_rows, shown_text, table
+from mercer.plotting.drawing import Display, legend, shown_rows, shown_text, table
 from mercer.plotting.palette import ALARM, COLOURS, INK, QUIET, ROLE_MARKERS, ROLE_SIZES
 from mercer.plotting.rows import NamedRows, numbers_of, roles_of
 from mercer.selection.layers import require_fitted
@@ -43,7 +44,8 @@ class TubeRows(NamedTuple):
     total: int
 
 
-class TubeDisplay:
+@dataclass(eq=False, repr=False)
+class TubeDisplay(Display):
     """The tube of a support vector regression, with the rows inside, on its edge and outside, told apart by shape.
 
     With one feature the tube goes along it. With several, the axis is the prediction, and the tube goes along the
@@ -82,20 +84,12 @@ class TubeDisplay:
     (0.1, 30)
     """
 
-    def __init__(
-        self,
-        grid: Vector,
-        centre: Vector,
-        epsilon: float,
-        points: TubeRows,
-        *,
-        names: tuple[str, str] = ("prediction", "y"),
-    ) -> None:
-        self.grid = grid
-        self.centre = centre
-        self.epsilon = epsilon
-        self.points = points
-        self.names = names
+    grid: Vector
+    centre: Vector
+    epsilon: float
+    points: TubeRows
+    _: KW_ONLY
+    names: tuple[str, str] = ("prediction", "y")
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, max_points: int = 1000, random_state: Any = 0) -> Self:
@@ -144,8 +138,8 @@ class TubeDisplay:
             points = TubeRows(predicted[shown], targets[shown], predicted[shown], roles[shown], len(targets))
             ends = np.array([predicted.min(), predicted.max()])
             return cls(ends, ends, epsilon, points, names=("prediction", name))
-        grid = rows.grid(0, _RESOLUTION)
-        centre = np.asarray(estimator.predict(rows.at_median((0,), grid[:, None])), dtype=np.float64)
+        (grid,), at, _, _ = rows.over((0,), _RESOLUTION)
+        centre = np.asarray(estimator.predict(at), dtype=np.float64)
         points = TubeRows(rows.values[shown, 0], targets[shown], predicted[shown], roles[shown], len(targets))
         return cls(grid, centre, epsilon, points, names=(rows.names[0], name))
 
@@ -202,8 +196,7 @@ class TubeDisplay:
         MissingDependencyError
             If matplotlib is not installed.
         """
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
+        self._open(ax)
         low, high = self.centre - self.epsilon, self.centre + self.epsilon
         label = f"tube, epsilon = {self.epsilon:.3g}"
         self.tube_ = self.ax_.fill_between(self.grid, low, high, color=COLOURS[0], alpha=0.15, linewidth=0, label=label)

@@ -39,17 +39,14 @@ class Table:
     rounded: tuple[str, ...] = ()
 
     @classmethod
-    def of(
-        cls,
-        title: str,
-        heads: Sequence[str],
-        rows: Iterable[Sequence[Any]],
-        *,
-        is_long: bool = False,
-        rounded: Iterable[str] = (),
-    ) -> Table:
-        """Return a table of any sequences."""
-        return cls(title, tuple(heads), tuple(map(tuple, rows)), is_long, tuple(rounded))
+    def of(cls, title: str, heads: Iterable[Any], rows: Iterable[Sequence[Any]], **options: Any) -> Table:
+        """Return a table of any sequences, with heads of any kind."""
+        return cls(title, tuple(map(str, heads)), tuple(map(tuple, rows)), **options)
+
+    @classmethod
+    def of_frame(cls, title: str, frame: Any) -> Table:
+        """Return a data frame as a table."""
+        return cls.of(title, frame.columns, frame.itertuples(index=False))
 
     def column(self, head: str) -> list[Any]:
         """Return the values under a head.

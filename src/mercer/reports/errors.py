@@ -146,14 +146,14 @@ def _coverage(judged: Judged) -> list[Table]:
 
 def worst(judged: Judged, X: Any = None) -> Table:
     """Return the rows with the largest errors, where they are, and what they hold if that is text or named columns."""
-    order, heads, values = _ranked(judged)
+    order, columns = _ranked(judged)
     named = [str(name) for name in X.columns[:_COLUMNS]] if hasattr(X, "iloc") and hasattr(X, "columns") else []
     has_text = _is_text(X)
     rows = []
     for row in map(int, order[:_WORST]):
         cells = [shortened(X[row], _LETTERS)] if has_text else [X.iloc[row, place] for place in range(len(named))]
-        rows.append((judged.locate(row), *values(row), *cells))
-    heads = ("row", *heads, *(["text"] if has_text else named))
+        rows.append((judged.locate(row), *(values[row] for values in columns.values()), *cells))
+    heads = ("row", *columns, *(["text"] if has_text else named))
     return Table.of(f"The {len(rows)} worst rows", heads, rows, is_long=True)
 
 
@@ -162,29 +162,19 @@ def _is_text(X: Any) -> bool:
     return isinstance(X, (list, tuple, np.ndarray, Strings)) and len(X) > 0 and isinstance(X[0], str)
 
 
-def _ranked(judged: Judged) -> tuple[AnyArray, tuple[str, ...], Any]:
+def _ranked(judged: Judged) -> tuple[AnyArray, dict[str, list[Any]]]:
+    """The rows, the worst first, and what is shown of all rows."""
     truth, predicted = judged.truth, judged.predicted
     if judged.task == "regression":
         sizes = root_mean_square((truth - predicted).reshape(judged.n, -1).T)
-        if truth.ndim > 1:
-            return np.argsort(-sizes, kind="stable"), ("root mean squared error",), lambda row: (float(sizes[row]),)
-        return (
-            np.argsort(-sizes, kind="stable"),
-            ("target", "prediction", "residual"),
-            lambda row: (float(truth[row]), float(predicted[row]), float(truth[row] - predicted[row])),
-        )
-    own = judged.own_shares()
-    if own is not None:
-        return (
-            np.argsort(own, kind="stable"),
-            ("class", "prediction", "probability of its class"),
-            lambda row: (str(truth[row]), str(predicted[row]), float(own[row])),
-        )
+        own = {"target": truth, "prediction": predicted, "residual": truth - predicted}
+        shown = own if truth.ndim == 1 else {"root mean squared error": sizes}
+        return np.argsort(-sizes, kind="stable"), {head: values.tolist() for head, values in shown.items()}
+    columns: dict[str, list[Any]] = {"class": list(map(str, truth)), "prediction": list(map(str, predicted))}
+    shares = judged.own_shares()
+    if shares is not None:
+        return np.argsort(shares, kind="stable"), {**columns, "probability of its class": shares.tolist()}
     wrong, margins = np.flatnonzero(truth != predicted), judged.margins()
     if margins is None:
-        return wrong, ("class", "prediction"), lambda row: (str(truth[row]), str(predicted[row]))
-    return (
-        wrong[np.argsort(margins[wrong], kind="stable")],
-        ("class", "prediction", "margin"),
-        lambda row: (str(truth[row]), str(predicted[row]), float(margins[row])),
-    )
+        return wrong, columns
+    return wrong[np.argsort(margins[wrong], kind="stable")], {**columns, "margin": margins.tolist()}

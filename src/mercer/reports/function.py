@@ -32,7 +32,7 @@ def function(material: Material) -> Section | None:
         return _effects(material)
     frame = display.frame()
     shown = frame.iloc[:: max(1, len(frame) // _SHOWN)]
-    table = Table.of("Values", tuple(map(str, shown.columns)), shown.itertuples(index=False))
+    table = Table.of_frame("Values", shown)
     words = f"Predictions of {subject.name} along its one feature, and the rows."
     return Section("function", "Fitted function", (), (), (), (Figure("Fitted function", words, table, display.plot),))
 

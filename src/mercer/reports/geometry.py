@@ -20,6 +20,7 @@ _MOST, _MOST_OBJECTS = 250, 80
 # More classes could not be distinguished on an axis.
 _MOST_CLASSES = 12
 _MOST_VALUES = 30
+_TITLE = "Kernel, Gram matrix and spectrum"
 
 
 def geometry(material: Material) -> Section | None:
@@ -28,15 +29,14 @@ def geometry(material: Material) -> Section | None:
     kernel = subject.kernel
     if kernel is None and not subject.is_precomputed:
         return None
-    facts: list[tuple[str, Any]] = [
-        ("kernel", "a matrix that was given" if kernel is None else short_expression(repr(kernel)))
-    ]
+    name = "a matrix that was given" if kernel is None else short_expression(repr(kernel))
+    facts: list[tuple[str, Any]] = [("kernel", name)]
     if isinstance(kernel, Kernel):
         facts.append(("definiteness", kernel.definiteness))
         facts += [(f"parameter {name}", _short(value)) for name, value in _parameters(kernel)]
     sample = _matrix(material)
     if sample is None:
-        return Section("kernel", "Kernel, Gram matrix and spectrum", (), tuple(facts))
+        return Section("kernel", _TITLE, (), tuple(facts))
     K, labels, n, which = sample
     ridge = _ridge(subject.learner)
     spectrum = SpectrumDisplay.from_matrix(K, ridge=ridge)
@@ -44,29 +44,19 @@ def geometry(material: Material) -> Section | None:
     facts.append((f"effective dimension of {len(K)} {which}, at ridge {ridge:.3g}", spectrum.effective_dimension))
     negative = int((spectrum.eigenvalues < -1e-9 * abs(spectrum.eigenvalues).max()).sum())
     facts.append(("negative eigenvalues", negative))
-    return Section(
-        "kernel",
-        "Kernel, Gram matrix and spectrum",
-        (f"The matrix of {len(K)} of {n} {which}." if len(K) < n else f"The matrix of all {n} {which}.",),
-        tuple(facts),
-        (),
-        (_gram(K, labels), _spectrum(spectrum)),
-    )
+    text = f"The matrix of {len(K)} of {n} {which}." if len(K) < n else f"The matrix of all {n} {which}."
+    return Section("kernel", _TITLE, (text,), tuple(facts), (), (_gram(K, labels), _spectrum(spectrum)))
 
 
 def _gram(K: Matrix, labels: AnyArray | None) -> Figure:
     few = labels is not None and len(np.unique(labels)) <= _MOST_CLASSES
     display = GramDisplay.from_matrix(K, labels if few else None, max_rows=len(K))
     off = K[~np.eye(len(K), dtype=bool)] if len(K) > 1 else K.ravel()
-    rows: list[tuple[Any, ...]] = [
-        ("k(x, x)", *_quantiles(np.diag(K))),
-        ("k(x, z) of different rows", *_quantiles(off)),
-    ]
+    parts = {"k(x, x)": np.diag(K), "k(x, z) of different rows": off}
     if few and labels is not None:
-        same = (labels[:, None] == labels) & ~np.eye(len(K), dtype=bool)
-        other = labels[:, None] != labels
-        rows += [("of the same class", *_quantiles(K[same]))] if same.any() else []
-        rows += [("of different classes", *_quantiles(K[other]))] if other.any() else []
+        same = labels[:, None] == labels
+        parts |= {"of the same class": K[same & ~np.eye(len(K), dtype=bool)], "of different classes": K[~same]}
+    rows = [(name, *_quantiles(values)) for name, values in parts.items() if values.size]
     order = "by class, and within a class" if few else "so that"
     words = f"Kernel values, ordered {order} similar rows stand together."
     table = Table.of("Kernel values", ("values", "smallest", "median", "largest"), rows)
@@ -93,30 +83,23 @@ def _matrix(material: Material) -> tuple[Matrix, AnyArray | None, int, str] | No
     rows, which = subject.kept, "rows that the model keeps"
     if material.rows_of_fit is not None:
         which = "training rows"
-        labels = material.train[1] if material.train is not None else _truth(material)
+        labels = material.truth_of_fit
         rows = subject.checked(material.rows_of_fit)
     if subject.task != "classification":
         labels = None
-    kernel = getattr(subject.learner, "kernel_", None)
-    if subject.is_precomputed and rows is not None and rows.ndim == 2 and rows.shape[0] == rows.shape[1]:
-        n = rows.shape[0]
-        shown = shown_rows(n, _MOST, material.seed)
+    if rows is None or not rows.shape[0]:
+        return None
+    kernel, n = getattr(subject.learner, "kernel_", None), rows.shape[0]
+    shown = shown_rows(n, _MOST if len(rows.shape) == 2 and hasattr(rows, "dtype") else _MOST_OBJECTS, material.seed)
+    if subject.is_precomputed and rows.shape == (n, n):
         K = np.asarray(rows, dtype=np.float64)[np.ix_(shown, shown)]
-    elif isinstance(kernel, Kernel) and rows is not None and rows.shape[0]:
-        n = rows.shape[0]
-        shown = shown_rows(
-            n, _MOST if len(rows.shape) == 2 and hasattr(rows, "dtype") else _MOST_OBJECTS, material.seed
-        )
+    elif isinstance(kernel, Kernel):
         K = np.asarray(kernel(rows[shown]), dtype=np.float64)
     else:
         return None
     if not np.isfinite(K).all():
         return None
     return (K + K.T) / 2, None if labels is None else np.asarray(labels)[shown], n, which
-
-
-def _truth(material: Material) -> AnyArray | None:
-    return None if material.judged is None else material.judged.truth
 
 
 def _ridge(learner: Any) -> float:

@@ -92,9 +92,7 @@ def _largest(material: Material, weights: Vector) -> Table:
     learner, total = material.subject.learner, float(weights.sum()) or 1.0
     positions = _positions(learner, len(weights))
     order = np.argsort(-weights, kind="stable")[:_SHOWN]
-    truth = material.train[1] if material.train is not None else None
-    if truth is None and material.judged is not None and material.judged.kind == "fit":
-        truth = material.judged.truth
+    truth = material.truth_of_fit
     rows = []
     for row in order[weights[order] > 0]:
         known = None if positions is None else int(positions[row])

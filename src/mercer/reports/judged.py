@@ -13,6 +13,7 @@ from mercer._errors import DataError
 from mercer._types import AnyArray, Matrix, Vector
 from mercer.data.squares import squared_errors
 from mercer.data.table import row_place
+from mercer.plotting.margins import margins_of
 from mercer.plotting.rows import codes_of, labels_of
 from mercer.reports.scores import Scores, probability_scores, scores
 from mercer.reports.subject import Subject
@@ -119,13 +120,7 @@ class Judged:
         if self.decision is None or self.classes is None or not np.isfinite(self.decision).all():
             return None
         # Of the classes of the fit, whether these rows have them all or not.
-        codes = codes_of(self.truth, self.classes)
-        if self.decision.ndim == 1:
-            return np.where(codes == 1, self.decision, -self.decision)
-        rows = np.arange(self.n)
-        others = self.decision.copy()
-        others[rows, codes] = -np.inf
-        return np.asarray(self.decision[rows, codes] - others.max(axis=1))
+        return margins_of(self.decision, codes_of(self.truth, self.classes))
 
 
 def losses(task: str, truth: AnyArray, predicted: AnyArray) -> Vector:

@@ -65,6 +65,13 @@ class Material:
             return self.train[0]
         return self.X if self.judged is not None and self.judged.kind == "fit" else None
 
+    @property
+    def truth_of_fit(self) -> AnyArray | None:
+        """The targets of these rows, or None."""
+        if self.train is not None:
+            return self.train[1]
+        return self.judged.truth if self.judged is not None and self.judged.kind == "fit" else None
+
 
 WORDS_OF_KIND = {"held out": "held out from the fit", "new": "given to the report", "fit": "of its own fit"}
 """What the judged rows are, in a sentence."""

@@ -15,6 +15,8 @@ from mercer.reports.document import Figure, Section, Table
 from mercer.reports.material import Material
 
 _SHOWN = 15
+# Of a candidate of ``mercer tune``.
+_RECORDED = ("score", "error", "lower", "upper")
 
 
 def searched(material: Material) -> Section | None:
@@ -42,13 +44,10 @@ def _search(search: Any) -> _Part | None:
     if "mean_test_score" not in results:
         return None
     names = [name for name in results if name.startswith("param_")]
-    order = np.argsort(
-        -np.nan_to_num(np.asarray(results["mean_test_score"], dtype=np.float64), nan=-np.inf), kind="stable"
-    )
-    rows = []
-    for place in order[:_SHOWN]:
-        values = [_plain(results[name][place]) for name in names]
-        rows.append((*values, float(results["mean_test_score"][place]), float(results["std_test_score"][place])))
+    scores = np.asarray(results["mean_test_score"], dtype=np.float64)
+    order = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")[:_SHOWN]
+    columns = (*names, "mean_test_score", "std_test_score")
+    rows = [[_plain(results[name][place]) for name in columns] for place in order]
     heads = (*(name.removeprefix("param_") for name in names), "mean score", "standard deviation")
     count = len(results["mean_test_score"])
     table = Table.of(f"The best {len(rows)} of {count} candidates", heads, rows, is_long=True)
@@ -62,7 +61,7 @@ def _picture(search: Any) -> list[Figure]:
         # No parameter with numbers varies, so that there is no axis.
         return []
     shown = display.frame().iloc[::-1].head(_SHOWN)
-    table = Table.of("Candidates, the best first", tuple(map(str, shown.columns)), shown.itertuples(index=False))
+    table = Table.of_frame("Candidates, the best first", shown)
     words = f"Candidates by {' and '.join(display.names)}; the best has the score {display.scores[-1]:.4g}."
     return [Figure("Scores of the candidates", words, table, display.plot, (6.4, 4.2))]
 
@@ -74,13 +73,7 @@ def _recorded(record: Mapping[str, Any] | None) -> _Part | None:
     search = record["search"]
     names = list(dict.fromkeys(name for row in search["table"] for name in row["parameters"]))
     rows = [
-        (
-            *(_plain(row["parameters"].get(name)) for name in names),
-            row["score"],
-            row["error"],
-            row["lower"],
-            row["upper"],
-        )
+        (*(_plain(row["parameters"].get(name)) for name in names), *(row[key] for key in _RECORDED))
         for row in search["table"]
     ]
     heads = (*names, search["metric"], "standard error", "if solved exactly, from", "to")
@@ -90,14 +83,8 @@ def _recorded(record: Mapping[str, Any] | None) -> _Part | None:
 
 def _landmarks(path: Any) -> Figure:
     heads = ("landmarks", "held-out loss", "standard error of the fall", "seconds")
-    rows = list(
-        zip(
-            *(
-                np.asarray(getattr(path, name)).tolist()
-                for name in ("n_landmarks", "losses", "standard_errors", "seconds")
-            )
-        )
-    )
+    columns = (path.n_landmarks, path.losses, path.standard_errors, path.seconds)
+    table = Table.of("Landmarks", heads, zip(*(np.asarray(column).tolist() for column in columns)))
 
     def draw(ax: Any) -> None:
         ax.errorbar(
@@ -106,14 +93,11 @@ def _landmarks(path: Any) -> Figure:
         ax.set(xlabel="landmarks", ylabel="held-out loss", xscale="log")
         legend(ax)
 
-    return Figure(
-        "Loss by landmarks", f"{path.chosen} landmarks were chosen.", Table.of("Landmarks", heads, rows), draw
-    )
+    return Figure("Loss by landmarks", f"{path.chosen} landmarks were chosen.", table, draw)
 
 
 def _plain(value: Any) -> Any:
     if value is np.ma.masked or value is None:
         return None
-    return (
-        value if isinstance(value, (int, float, str)) else float(value) if isinstance(value, np.number) else repr(value)
-    )
+    value = float(value) if isinstance(value, np.number) else value
+    return value if isinstance(value, (int, float, str)) else repr(value)

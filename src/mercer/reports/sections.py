@@ -110,7 +110,7 @@ def _table(scores: dict[str, dict[str, float]], by: dict[str, float] | None = No
     if by is not None:
         heads.append("ahead by (standard errors)")
         rows = [[*row, by.get(name)] for row, name in zip(rows, scores)]
-    return Table.of("Scores", heads, rows, rounded=map(score_name, IN_UNITS))
+    return Table.of("Scores", heads, rows, rounded=tuple(map(score_name, IN_UNITS)))
 
 
 def certificate(material: Material) -> Section:

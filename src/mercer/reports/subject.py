@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import is_classifier, is_regressor
 
+from mercer.certification.data_of_fit import alike
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.estimators.shared.base import KernelEstimator
@@ -152,12 +152,5 @@ def same_rows(one: Any, other: Any) -> bool:
     """
     if tuple(one.shape) != tuple(other.shape):
         return False
-    if isinstance(one, (Objects, MixedRows)) or isinstance(other, (Objects, MixedRows)):
-        return type(one) is type(other) and bool(np.all(one.same(other)))
-    if sp.issparse(one) or sp.issparse(other):
-        apart = abs(sp.csr_matrix(one, dtype=np.float64) - sp.csr_matrix(other, dtype=np.float64))
-        return (
-            float(apart.max()) <= 1e-6 * float(max(1e-300, abs(sp.csr_matrix(other)).max())) if one.shape[0] else True
-        )
-    left, right = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
-    return bool(np.allclose(left, right, rtol=1e-6, atol=1e-6 * float(np.abs(right).max(initial=0.0))))
+    kinds = [type(rows) for rows in (one, other) if isinstance(rows, (Objects, MixedRows))]
+    return len({*kinds}) < 2 and len(kinds) != 1 and bool(np.all(alike(one, other)))

@@ -94,11 +94,7 @@ def _recorded(material: Material) -> str:
     rest = ", ".join(f"{with_article(other)} {values.get(metric, math.nan):.3g}" for other, values in others)
     words = score_name(metric)
     rows = counted(record["rows"]["held_out"], "row")
-    return (
-        f"On {rows} held out by mercer fit, {name} has {words} {own[metric]:.3g}; {rest}."
-        if rest
-        else (f"On {rows} held out by mercer fit, {name} has {words} {own[metric]:.3g}.")
-    )
+    return f"On {rows} held out by mercer fit, {name} has {words} {own[metric]:.3g}{rest and '; '}{rest}."
 
 
 def certificate_of(material: Material) -> Certificate | None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Protocol, Self, overload, runtime_checkable
+from typing import Any, Protocol, Self, TypeVar, overload, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,7 @@ from mercer.estimators.shared.layout import dense
 from mercer.estimators.svc import SVC
 from mercer.solvers.solution import Certificate
 
+M = TypeVar("M")
 _LISTS = {"C": "Cs", "nu": "nus", "epsilon": "epsilons"}
 
 
@@ -34,8 +35,33 @@ class FitsAlong(Protocol):
     def get_params(self, deep: bool = True) -> dict[str, Any]: ...
 
 
+class Models(Sequence[M]):
+    """Fitted models along a parameter."""
+
+    models: tuple[M, ...]
+
+    @property
+    def certificates(self) -> tuple[Certificate, ...]:
+        """The certificate of each model; its seconds are its share of those of the path."""
+        models: Sequence[Any] = self.models
+        return tuple(model.certificate_ for model in models)
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    @overload
+    def __getitem__(self, index: int) -> M: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[M, ...]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        return self.models[index]
+
+    def __iter__(self) -> Iterator[M]:
+        return iter(self.models)
+
+
 @dataclass(frozen=True, repr=False)
-class Path(Sequence[Any]):
+class Path(Models[Any]):
     """Fitted models along a parameter, in the order in which its values were given; see :func:`svm_path`.
 
     Parameters
@@ -56,27 +82,9 @@ class Path(Sequence[Any]):
     seconds: float
 
     @property
-    def certificates(self) -> tuple[Certificate, ...]:
-        """The certificate of each model; its seconds are those of one value alone."""
-        return tuple(model.certificate_ for model in self.models)
-
-    @property
     def coef_path(self) -> Vector:
         """``coef_`` of every model, (values, pairs of classes or 1, p); for kernels with a finite feature map."""
         return np.stack([dense(model.coef_) for model in self.models])
-
-    def __len__(self) -> int:
-        return len(self.models)
-
-    @overload
-    def __getitem__(self, index: int) -> Any: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Any, ...]: ...
-    def __getitem__(self, index: int | slice) -> Any:
-        return self.models[index]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.models)
 
     def __repr__(self) -> str:
         """A table with a line for each value."""

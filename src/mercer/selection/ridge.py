@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,13 +13,13 @@ from sklearn.base import clone
 from mercer._errors import ParameterError
 from mercer._types import RowsLike, Vector
 from mercer.estimators.kernel_ridge import KernelRidge
+from mercer.selection.path import Models
 from mercer.solvers.linear.penalty_curves import PenaltyCurves
 from mercer.solvers.linear.penalty_path import CRITERIA, Criterion
-from mercer.solvers.solution import Certificate
 
 
 @dataclass(frozen=True, repr=False)
-class RidgePath(Sequence[KernelRidge]):
+class RidgePath(Models[KernelRidge]):
     """Fitted ridge regressions, in the order of the given penalties; see :func:`ridge_path`.
 
     Parameters
@@ -56,11 +55,6 @@ class RidgePath(Sequence[KernelRidge]):
         return self._in_order("evidence")
 
     @property
-    def certificates(self) -> tuple[Certificate, ...]:
-        """The certificate of each model; their seconds are equal shares."""
-        return tuple(model.certificate_ for model in self.models)
-
-    @property
     def dual_coef_path(self) -> Vector:
         """``dual_coef_`` of every model, (penalties, n) or (penalties, n, targets)."""
         return np.stack([model.dual_coef_ for model in self.models])
@@ -88,19 +82,6 @@ class RidgePath(Sequence[KernelRidge]):
 
     def _in_order(self, criterion: Criterion) -> Vector:
         return np.asarray(self.curves.of(criterion))[np.searchsorted(self.curves.alphas, self.alphas)]
-
-    def __len__(self) -> int:
-        return len(self.models)
-
-    @overload
-    def __getitem__(self, index: int) -> KernelRidge: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[KernelRidge, ...]: ...
-    def __getitem__(self, index: int | slice) -> Any:
-        return self.models[index]
-
-    def __iter__(self) -> Iterator[KernelRidge]:
-        return iter(self.models)
 
     def __repr__(self) -> str:
         """A table with a line for each penalty; criteria are summed over the targets."""

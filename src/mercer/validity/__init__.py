@@ -27,18 +27,15 @@ _FEW, _QUICKER = 64, 8000
 class _Findings:
     """The result of either method for the spectrum; ``check`` turns it into the report."""
 
-    method: str
     asymmetry: Asymmetry
     symmetric: bool
     spectrum: Spectrum
-    tolerance: float
-    reason: str
+    tolerance: tuple[float, str]
     witness: tuple[float, AnyArray] | None
     conditional: tuple[float, AnyArray] | None
-    rank: int | None
-    condition: float | None
-    dimension: tuple[float | None, float]
     notes: tuple[str, ...]
+    # Fields of the report, by name.
+    others: dict[str, Any]
 
 
 def check(
@@ -141,29 +138,23 @@ def _by_full_spectrum(operand: Operand, tolerance: float | None, ridge: float) -
     S = K if asymmetry.worst == 0 else (K + K.T) / 2
     del K
     spectrum, values = eigenvalues.full(S)
-    limit, reason = _tolerance(operand, spectrum, tolerance)
+    limit = _tolerance(operand, spectrum, tolerance)
     witness = conditional = None
-    if spectrum.smallest < -limit:
+    if spectrum.smallest < -limit[0]:
         c = eigenvalues.lowest(S)
         witness = eigenvalues.quadratic(S, c), c
         if n > 1:
             c = _summing_to_zero(eigenvalues.lowest(eigenvalues.off_constants(S, spectrum.scale)))
             conditional = eigenvalues.quadratic(S, c), c
     positive, sizes = np.maximum(values, 0.0), np.abs(values)
-    return _Findings(
-        "full spectrum",
-        asymmetry,
-        symmetric,
-        spectrum,
-        limit,
-        reason,
-        witness,
-        conditional,
-        rank=int((sizes > limit).sum()),
-        condition=float(sizes.max() / sizes.min()) if sizes.min() > limit else float("inf"),
-        dimension=(float((positive / (positive + ridge)).sum()), 0.0),
-        notes=(),
-    )
+    others = {
+        "method": "full spectrum",
+        "rank": int((sizes > limit[0]).sum()),
+        "condition_number": float(sizes.max() / sizes.min()) if sizes.min() > limit[0] else float("inf"),
+        "effective_dimension": float((positive / (positive + ridge)).sum()),
+        "effective_dimension_error": 0.0,
+    }
+    return _Findings(asymmetry, symmetric, spectrum, limit, witness, conditional, (), others)
 
 
 def _by_lanczos(
@@ -175,41 +166,35 @@ def _by_lanczos(
     # The largest entry of a positive semi-definite matrix stands on its diagonal.
     largest_entry = max(float(np.abs(operand.gram.diagonal()).max()), spectrum.scale / operand.n)
     symmetric = bool(asymmetry.worst <= _rounding(operand) * largest_entry)
-    limit, reason = _tolerance(operand, spectrum, tolerance)
+    limit = _tolerance(operand, spectrum, tolerance)
     notes = ["the numerical rank is not computed: it needs all eigenvalues; raise full_spectrum_up_to to have it."]
     if asymmetry.sampled:
         notes.append("symmetry was tested on a random sample of the rows.")
-    witness = conditional = condition = None
-    dimension: tuple[float | None, float] = (None, 0.0)
-    if spectrum.smallest < -limit:
+    witness = conditional = condition = dimension = None
+    error = 0.0
+    if spectrum.smallest < -limit[0]:
         witness = spectrum.smallest, c
         c = _summing_to_zero(eigenvalues.lowest_off_constants(operator, rng))
         conditional = eigenvalues.quadratic(operator, c), c
         notes.append("condition number and effective dimension are computed for positive matrices only.")
     else:
-        dimension = eigenvalues.effective_dimension(operator, ridge, rng)
+        dimension, error = eigenvalues.effective_dimension(operator, ridge, rng)
         notes.append(
             "no negative direction was found by Lanczos, which is evidence, not a proof; there is an eigenvalue "
             f"within {spectrum.residual:.2g} of the smallest one found."
         )
-        if spectrum.smallest - spectrum.residual > limit:
+        if spectrum.smallest - spectrum.residual > limit[0]:
             condition = spectrum.scale / spectrum.smallest
-        elif spectrum.smallest + spectrum.residual <= limit:
+        elif spectrum.smallest + spectrum.residual <= limit[0]:
             condition = float("inf")
-    return _Findings(
-        "Lanczos",
-        asymmetry,
-        symmetric,
-        spectrum,
-        limit,
-        reason,
-        witness,
-        conditional,
-        rank=None,
-        condition=condition,
-        dimension=dimension,
-        notes=tuple(notes),
-    )
+    others = {
+        "method": "Lanczos",
+        "rank": None,
+        "condition_number": condition,
+        "effective_dimension": dimension,
+        "effective_dimension_error": error,
+    }
+    return _Findings(asymmetry, symmetric, spectrum, limit, witness, conditional, tuple(notes), others)
 
 
 def _rounding(operand: Operand) -> float:
@@ -229,7 +214,7 @@ def _summing_to_zero(c: AnyArray) -> AnyArray:
 
 
 def _report(operand: Operand, findings: _Findings, ridge: float) -> ValidityReport:
-    spectrum, limit = findings.spectrum, findings.tolerance
+    spectrum, (limit, reason) = findings.spectrum, findings.tolerance
     value, witness = findings.witness or (None, None)
     low, off = findings.conditional or (None, None)
     conditionally = low is None or low >= -limit
@@ -237,7 +222,6 @@ def _report(operand: Operand, findings: _Findings, ridge: float) -> ValidityRepo
     return ValidityReport(
         n=operand.n,
         dtype=str(operand.dtype),
-        method=findings.method,
         verdict=verdict,
         symmetric=findings.symmetric,
         asymmetry=findings.asymmetry.worst,
@@ -245,19 +229,16 @@ def _report(operand: Operand, findings: _Findings, ridge: float) -> ValidityRepo
         smallest=spectrum.smallest,
         largest=spectrum.largest,
         tolerance=limit,
-        tolerance_reason=findings.reason,
+        tolerance_reason=reason,
         witness=witness,
         witness_value=value,
         conditionally_positive=conditionally,
         conditional_smallest=low,
         conditional_witness=None if conditionally else off,
-        rank=findings.rank,
-        condition_number=findings.condition,
         ridge=float(ridge),
-        effective_dimension=findings.dimension[0],
-        effective_dimension_error=findings.dimension[1],
         declared=operand.declared,
         notes=(*findings.notes, *_remarks(operand.declared, verdict)),
+        **findings.others,
     )
 
 
@@ -265,7 +246,7 @@ def _verdict(findings: _Findings, conditionally: bool) -> Verdict:
     if not findings.symmetric:
         return Verdict.asymmetric
     if findings.witness is None:
-        surely = findings.spectrum.smallest - findings.spectrum.residual > findings.tolerance
+        surely = findings.spectrum.smallest - findings.spectrum.residual > findings.tolerance[0]
         return Verdict.definite if surely else Verdict.semidefinite
     return Verdict.conditional if conditionally else Verdict.indefinite
 
