@@ -15,9 +15,9 @@ from mercer._types import Matrix, Positions, Vector
 from mercer.certification.finding import Finding
 from mercer.certification.rows_of_fit import RowsOfFit
 from mercer.engine import memory
+from mercer.losses.log_loss import LogLoss, log_loss
 from mercer.solvers.ball import radius, shift_of_slope
 from mercer.solvers.restricted.exact import SubsetVariance
-from mercer.solvers.risk.log_loss import LogLoss, log_loss
 from mercer.solvers.risk.newton import best_offset
 
 # Rows whose posterior variance stands for that of all: at least so many, or as many as there are landmarks.

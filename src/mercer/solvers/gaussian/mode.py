@@ -17,9 +17,9 @@ from mercer._errors import NumericalError
 from mercer._types import Matrix, Vector
 from mercer.engine.progress import Progress
 from mercer.engine.trace import record
+from mercer.losses.log_loss import LogLoss, Slope
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients, of_pair, pair
 from mercer.solvers.gaussian.latent_store import LatentStore
-from mercer.solvers.gaussian.links import Curvature, Link
 from mercer.solvers.solution import Certificate, Status
 
 # Rounding in float32 changes eigenvalues by this share of the largest: it must stay small beside 1.
@@ -77,7 +77,7 @@ class _Preconditioner:
     scale: Vector
 
     @classmethod
-    def of(cls, store: LatentStore, curvature: Curvature) -> _Preconditioner:
+    def of(cls, store: LatentStore, curvature: Slope) -> _Preconditioner:
         """From the scalar that stands for the curvature of each row."""
         scale = np.sqrt(curvature.scalar)
         # The eigenvalues of I + DKD begin at 1, and the largest is at most the trace.
@@ -106,7 +106,7 @@ def require_factor(store: LatentStore, scale: Vector) -> None:
 
 
 def find_mode(
-    store: LatentStore, link: Link, *, start: Matrix | None = None, tol: float = 1e-9, max_iter: int = 100
+    store: LatentStore, loss: LogLoss, *, start: Matrix | None = None, tol: float = 1e-9, max_iter: int = 100
 ) -> Mode:
     r"""Minimise :math:`-\log p(y \mid F) + \tfrac12 \operatorname{tr} A^\top K A` over A, with F = K A.
 
@@ -114,7 +114,7 @@ def find_mode(
     ----------
     store : LatentStore
         Holds K; what it holds above its diagonal is lost.
-    link : Link
+    loss : LogLoss
     start : ndarray of shape (n, c), optional
         Weights A to begin with, as of a neighbouring problem; used if they are better than none.
     tol : float, default=1e-9
@@ -132,13 +132,13 @@ def find_mode(
     C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning" (2006), algorithms 3.1 and 3.3,
     whose systems are solved here without a factorisation for every step and class.
     """
-    state = _State.begin(store, link, start)
+    state = _State.begin(store, loss, start)
     preconditioner: _Preconditioner | None = None
     allowed = max(1, len(store) // _ROWS_PER_STEP)
     used, idle, best = 0, 0, np.inf
     progress = Progress(None, "mode")
     while (status := state.status(tol, max_iter, idle)) is None:
-        curvature = link.curvature(state.F)
+        curvature = loss.slope(state.F)
         if preconditioner is None or used > allowed:
             preconditioner = _Preconditioner.of(store, curvature)
         violation = state.violation
@@ -149,7 +149,7 @@ def find_mode(
         progress.advance()
         record("Newton steps", state.steps, {"violation": state.violation})
     state.renew()
-    return Mode(state.A, state.F, state.residual, _objective(link, state.A, state.F), state.gap, state.steps, status)
+    return Mode(state.A, state.F, state.residual, _objective(loss, state.A, state.F), state.gap, state.steps, status)
 
 
 @dataclass
@@ -157,7 +157,7 @@ class _State:
     """Where the search stands. F follows A by sums, and is made anew before it is believed to be good enough."""
 
     store: LatentStore
-    link: Link
+    loss: LogLoss
     A: Matrix
     F: Matrix
     residual: Matrix
@@ -166,14 +166,14 @@ class _State:
     stuck: bool = False
 
     @classmethod
-    def begin(cls, store: LatentStore, link: Link, start: Matrix | None) -> _State:
+    def begin(cls, store: LatentStore, loss: LogLoss, start: Matrix | None) -> _State:
         """From ``start``, if it is better than 0."""
-        A = F = np.zeros(link.shape)
-        if start is not None and start.shape == link.shape:
+        A = F = np.zeros(loss.shape)
+        if start is not None and start.shape == loss.shape:
             product = store.product(start)
-            if _objective(link, start, product) < _objective(link, A, F):
+            if _objective(loss, start, product) < _objective(loss, A, F):
                 A, F = start, product
-        return cls(store, link, A, F, link.slope(F) - A)
+        return cls(store, loss, A, F, loss.pull(F) - A)
 
     @property
     def violation(self) -> float:
@@ -186,14 +186,14 @@ class _State:
     def renew(self) -> None:
         """F anew from A."""
         self.F = self.store.product(self.A)
-        self.residual = self.link.slope(self.F) - self.A
+        self.residual = self.loss.pull(self.F) - self.A
 
     def move(self, direction: Matrix, change: Matrix) -> None:
         """A step along ``direction``, whose product with K is ``change``."""
         self.stuck = not direction.any()
-        size = _step_size(self.link, self.A, self.F, direction, change)
+        size = _step_size(self.loss, self.A, self.F, direction, change)
         self.A, self.F = self.A + size * direction, self.F + size * change
-        self.residual = self.link.slope(self.F) - self.A
+        self.residual = self.loss.pull(self.F) - self.A
         self.steps += 1
 
     def status(self, tol: float, max_iter: int, idle: int) -> Status | None:
@@ -206,22 +206,22 @@ class _State:
                 return Status.converged
             if 0 <= self.steps - drifted <= 1:
                 return Status.stalled
-        if self.stuck or (idle >= _IDLE and self.gap <= _ROUNDING * (1.0 + _objective(self.link, self.A, self.F))):
+        if self.stuck or (idle >= _IDLE and self.gap <= _ROUNDING * (1.0 + _objective(self.loss, self.A, self.F))):
             return Status.stalled
         return Status.iteration_limit if self.steps >= max_iter else None
 
 
-def _objective(link: Link, A: Matrix, F: Matrix) -> float:
-    return link.loss(F) + 0.5 * float(np.vdot(A, F))
+def _objective(loss: LogLoss, A: Matrix, F: Matrix) -> float:
+    return loss.value(F) + 0.5 * float(np.vdot(A, F))
 
 
 def _newton_step(
-    store: LatentStore, preconditioner: _Preconditioner, curvature: Curvature, residual: Matrix, tol: float
+    store: LatentStore, preconditioner: _Preconditioner, curvature: Slope, residual: Matrix, tol: float
 ) -> tuple[Matrix, Matrix, int]:
     """Solve ``(I + W K) x = residual``; x, ``K x``, and how many steps of conjugate gradients it took."""
     aim = tol * float(np.abs(residual).max())
     # In terms of K x the matrix is K^-1 + W, so that a pair (K x, x) needs neither K nor its inverse for a product.
-    search = ConjugateGradients(lambda V: V[1] + curvature.apply(V[0]), preconditioner.apply, residual, of_pair)
+    search = ConjugateGradients(lambda V: V[1] + curvature.curve(V[0]), preconditioner.apply, residual, of_pair)
     while search.advance() and np.abs(search.residual).max() > aim and search.steps < _MOST_STEPS:
         pass
     # What K maps to zero does not change the latent values: the whole step is the right one.
@@ -229,11 +229,11 @@ def _newton_step(
     return x, Kx, search.steps
 
 
-def _step_size(link: Link, A: Matrix, F: Matrix, direction: Matrix, change: Matrix) -> float:
+def _step_size(loss: LogLoss, A: Matrix, F: Matrix, direction: Matrix, change: Matrix) -> float:
     """Return the length of a step of A, whose product with K is ``change``."""
 
     def slope(size: float) -> float:
-        return -float(np.vdot(link.slope(F + size * change) - A - size * direction, change))
+        return -float(np.vdot(loss.pull(F + size * change) - A - size * direction, change))
 
     return step_size(slope)
 

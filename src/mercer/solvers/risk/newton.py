@@ -19,8 +19,8 @@ from mercer._errors import NumericalError
 from mercer._types import Matrix, Vector
 from mercer.engine.progress import Progress
 from mercer.engine.trace import record
+from mercer.losses.log_loss import LogLoss, Slope
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients, of_pair, pair
-from mercer.solvers.risk.log_loss import LogLoss, Slope
 from mercer.solvers.risk.logistic_problem import LogisticPoint, Quality, gap_of, inner
 
 Multiply = Callable[[Matrix], Matrix]
@@ -103,7 +103,7 @@ def pseudo_inverse(total: Matrix) -> Matrix:
 def best_offset(loss: LogLoss, products: Matrix, offset: Vector, *, limit: int = 100) -> Vector:
     """The offsets (m,) of least loss at ``products`` (n, m), from ``offset`` on, by Newton's method.
 
-    >>> from mercer.solvers.risk.log_loss import TwoClasses
+    >>> from mercer.losses.log_loss import TwoClasses
     >>> loss = TwoClasses(np.array([0, 1]), np.array([1.0, 3.0]))
     >>> best_offset(loss, np.zeros((2, 1)), np.zeros(1)) / np.log(3.0)
     array([1.])
