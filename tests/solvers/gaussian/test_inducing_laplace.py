@@ -13,6 +13,7 @@ from mercer._errors import MemoryBudgetError, NumericalError
 from mercer.estimators.gaussian.covariance import covariance_of
 from mercer.estimators.gaussian.cross_covariance import KernelCross
 from mercer.kernels import RBF, Kernel, Linear, Matern
+from mercer.solvers.algebra.line_search import flat_step
 from mercer.solvers.gaussian import inducing_mode
 from mercer.solvers.gaussian.approaches import approach
 from mercer.solvers.gaussian.classification import Evidence, GaussianClassification
@@ -20,7 +21,6 @@ from mercer.solvers.gaussian.inducing_laplace import InducingEvidence
 from mercer.solvers.gaussian.inducing_latent import InducingLatent
 from mercer.solvers.gaussian.inducing_mode import InducingClassification, find_inducing_mode
 from mercer.solvers.gaussian.inducing_posterior import InducingFactors
-from mercer.solvers.gaussian.mode import step_size
 from mercer.solvers.restricted import evidence_blocks
 from mercer.solvers.solution import Status
 
@@ -156,10 +156,10 @@ def test_steps_that_overshoot_are_shortened(monkeypatch: pytest.MonkeyPatch) -> 
     theta, sizes = (1e4 * RBF(1.0)).theta, []
 
     def size_of(slope: Any) -> float:
-        sizes.append(step_size(slope))
+        sizes.append(flat_step(slope))
         return sizes[-1]
 
-    monkeypatch.setattr(inducing_mode, "step_size", size_of)
+    monkeypatch.setattr(inducing_mode, "flat_step", size_of)
     found = find_inducing_mode(problem, theta, start=np.array([[0.06]]))
     assert found.status is Status.converged and min(sizes) < 1
     np.testing.assert_allclose(found.point.latent, np.log(9), atol=0.01)

@@ -27,9 +27,9 @@ from mercer.engine import lapack
 from mercer.engine.progress import Progress
 from mercer.engine.trace import record
 from mercer.losses.log_loss import LogLoss, log_loss
+from mercer.solvers.algebra.line_search import flat_step
 from mercer.solvers.gaussian.cross import CrossCovariance, CrossValues
 from mercer.solvers.gaussian.inducing import kernel_blocks, symmetric
-from mercer.solvers.gaussian.mode import step_size
 from mercer.solvers.restricted.whitening import Whitening
 from mercer.solvers.solution import Certificate, Status
 
@@ -211,7 +211,7 @@ def _advance(
         by_latent = float(np.vdot(loss.pull(point.latent + size * change), change))
         return float(np.vdot(point.u + size * direction, direction)) - by_latent
 
-    size = step_size(slope)
+    size = flat_step(slope)
     return whole if size == 1.0 else _pass(problem, values, white, point.u + size * direction)
 
 

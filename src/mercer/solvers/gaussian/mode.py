@@ -7,7 +7,6 @@ from the right one in as many directions as K has large eigenvalues, which for s
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +18,7 @@ from mercer.engine.progress import Progress
 from mercer.engine.trace import record
 from mercer.losses.log_loss import LogLoss, Slope
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients, of_pair, pair
+from mercer.solvers.algebra.line_search import flat_step
 from mercer.solvers.gaussian.latent_store import LatentStore
 from mercer.solvers.solution import Certificate, Status
 
@@ -30,8 +30,6 @@ _MOST_STEPS = 200
 # Steps without a smaller residual after which the gap may show that rounding is all that is left.
 _IDLE = 4
 _ROUNDING = 1e-13
-# The share of the slope along a direction that a line search may leave.
-_SLOPE_LEFT = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,26 +233,4 @@ def _step_size(loss: LogLoss, A: Matrix, F: Matrix, direction: Matrix, change: M
     def slope(size: float) -> float:
         return -float(np.vdot(loss.pull(F + size * change) - A - size * direction, change))
 
-    return step_size(slope)
-
-
-def step_size(slope: Callable[[float], float]) -> float:
-    """Return 1, or where that overshoots, a step with a slope next to nothing; the objective is convex along it."""
-    first, low, high = slope(0.0), 0.0, 1.0
-    if not first < 0:
-        # Rounding alone: the mode is reached.
-        return 1.0
-    at_low, at_high = first, slope(1.0)
-    size, at_size = 1.0, at_high
-    for _ in range(50):
-        if at_size <= _SLOPE_LEFT * abs(first) and (size == 1.0 or abs(at_size) <= _SLOPE_LEFT * abs(first)):
-            return size
-        if at_size > 0:
-            high, at_high = size, at_size
-        else:
-            low, at_low = size, at_size
-        chord = low - at_low * (high - low) / (at_high - at_low)
-        # Never next to an end, where the chord of a curved slope would stay.
-        size = min(max(chord, low + 0.1 * (high - low)), high - 0.1 * (high - low))
-        at_size = slope(size)
-    return size
+    return flat_step(slope)

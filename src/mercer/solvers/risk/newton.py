@@ -21,6 +21,7 @@ from mercer.engine.progress import Progress
 from mercer.engine.trace import record
 from mercer.losses.log_loss import LogLoss, Slope
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients, of_pair, pair
+from mercer.solvers.algebra.line_search import flat_step
 from mercer.solvers.risk.logistic_problem import LogisticPoint, Quality, gap_of, inner
 
 Multiply = Callable[[Matrix], Matrix]
@@ -34,7 +35,6 @@ _MOST_PRODUCTS = 1000
 _SPOILT = 0.1
 # A step is long enough where the slope along it has fallen to this share.
 _FLATTENED = 0.1
-_MOST_TRIALS = 20
 # Newton's step for the offset is trusted if no class moves by more.
 _FAR = 4.0
 # This many steps without gain mean that rounding is all that is left.
@@ -249,34 +249,9 @@ def _direction(
 
 
 def _length(loss: LogLoss, point: LogisticPoint, direction: Matrix, turn: Matrix, anchor: Matrix | float) -> float:
-    """The length of the step, where the slope along it is next to nothing.
-
-    The slope and not the objective is looked at: no digits are lost where the objective hardly changes any more. It
-    rises with the length, since the objective is convex.
-    """
     start = point.decision + anchor
 
-    def slope_at(t: float) -> float:
-        left = point.weights + t * direction - loss.pull(start + t * turn)
-        return inner(left, turn)
+    def slope(t: float) -> float:
+        return inner(point.weights + t * direction - loss.pull(start + t * turn), turn)
 
-    first = slope_at(0.0)
-    if not first < 0:
-        return 1.0
-    low, low_slope, high, high_slope = 0.0, first, np.inf, np.inf
-    t = following = 1.0
-    for _ in range(_MOST_TRIALS):
-        t = following
-        slope = slope_at(t)
-        if abs(slope) <= _FLATTENED * abs(first) or slope <= first:
-            break
-        if slope < 0:
-            low, low_slope = t, slope
-        else:
-            high, high_slope = t, slope
-        if np.isinf(high):
-            following = t * min(2.0, max(1.2, first / (first - low_slope)))
-            continue
-        secant = low + (high - low) * low_slope / (low_slope - high_slope)
-        following = min(max(secant, low + 0.1 * (high - low)), high - 0.1 * (high - low))
-    return t
+    return flat_step(slope, left=_FLATTENED, longest=np.inf)
