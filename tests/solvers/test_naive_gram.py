@@ -16,6 +16,7 @@ from mercer.gram import Gram
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels import RBF, Linear
 from mercer.losses import Hinge, Huber, Logistic, Quantile, Squared
+from mercer.losses.log_loss import log_loss
 from mercer.solvers import evaluate
 from mercer.solvers.clustering.kmeans import Clustering
 from mercer.solvers.clustering.kmeans import solve as solve_kmeans
@@ -39,7 +40,6 @@ from mercer.solvers.online.problem import PerceptronProblem, PerceptronState
 from mercer.solvers.online.state import OnlineProblem, OnlineState
 from mercer.solvers.risk.cumulative_links import LINKS
 from mercer.solvers.risk.gradient_descent import HeldOut, LeastSquares, descend
-from mercer.solvers.risk.log_loss import log_loss
 from mercer.solvers.risk.logistic import LogisticSolver
 from mercer.solvers.risk.logistic_problem import LogisticRisk
 from mercer.solvers.risk.ordered_quantiles import OrderedQuantiles, QuantilesSolver

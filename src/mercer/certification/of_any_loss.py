@@ -18,9 +18,9 @@ from mercer.certification.finding import BallBound, Finding
 from mercer.certification.of_landmark_box import BoxLoss, of_box
 from mercer.certification.rows_of_fit import RowsOfFit
 from mercer.losses import Loss
+from mercer.losses.log_loss import LogLoss
 from mercer.solvers.ball import radius, shift_of_slope
 from mercer.solvers.risk.certify import balanced
-from mercer.solvers.risk.log_loss import LogLoss
 from mercer.solvers.risk.newton import best_offset
 
 # Share of two objectives that rounding may hide in their difference.

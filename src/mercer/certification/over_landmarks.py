@@ -38,8 +38,8 @@ from mercer.estimators.svc import SVC
 from mercer.estimators.svr import SVR
 from mercer.kernels.parameters import whole
 from mercer.losses import Loss, OwnLoss, Quantile
+from mercer.losses.log_loss import log_loss
 from mercer.solvers.restricted.exact import RowSample
-from mercer.solvers.risk.log_loss import log_loss
 from mercer.solvers.solution import Status
 
 # An interval from fewer rows says nothing.

@@ -42,9 +42,9 @@ from mercer.estimators.shared.whole_rows import takes_parts
 from mercer.estimators.svm.chosen_by_folds import CHOICE, FoldChoice
 from mercer.kernels.convert import KernelLike
 from mercer.losses import Logistic
+from mercer.losses.log_loss import log_loss
 from mercer.solvers import evaluate
 from mercer.solvers.restricted.criteria import Smooth, SoftmaxCriterion
-from mercer.solvers.risk.log_loss import log_loss
 from mercer.solvers.risk.logistic import LogisticSolver
 from mercer.solvers.risk.logistic_problem import LogisticPoint, LogisticRisk
 from mercer.solvers.solution import Certificate

@@ -13,6 +13,7 @@ from mercer._errors import MemoryBudgetError, NumericalError
 from mercer.estimators.gaussian.covariance import covariance_of
 from mercer.estimators.gaussian.cross_covariance import KernelCross
 from mercer.kernels import RBF, Kernel, Linear, Matern
+from mercer.solvers.algebra.line_search import flat_step
 from mercer.solvers.gaussian import inducing_mode
 from mercer.solvers.gaussian.approaches import approach
 from mercer.solvers.gaussian.classification import Evidence, GaussianClassification
@@ -20,8 +21,6 @@ from mercer.solvers.gaussian.inducing_laplace import InducingEvidence
 from mercer.solvers.gaussian.inducing_latent import InducingLatent
 from mercer.solvers.gaussian.inducing_mode import InducingClassification, find_inducing_mode
 from mercer.solvers.gaussian.inducing_posterior import InducingFactors
-from mercer.solvers.gaussian.links import Logistic, PairedLink, Softmax
-from mercer.solvers.gaussian.mode import step_size
 from mercer.solvers.restricted import evidence_blocks
 from mercer.solvers.solution import Status
 
@@ -129,24 +128,6 @@ def test_latent_moments_are_those_of_dense_formulas(classes: int) -> None:
     assert remainder.min() > 0.01
 
 
-@pytest.mark.parametrize("link", [Logistic(np.array([1.0, -1.0, 1.0])), Softmax(np.array([0, 2, 3]), 4)], ids=str)
-def test_curvatures_are_sums_over_pairs(link: PairedLink) -> None:
-    F, h = 2.0 * RNG.normal(size=link.shape), 1e-6
-    n, c = link.shape
-    for j in range(c):
-        unit = np.tile(np.eye(c)[j], (n, 1))
-        product = np.zeros((n, c))
-        for (a, b), w in zip(link.pairs, link.pair_weights(F).T, strict=True):
-            e = np.eye(c)[a] - (np.eye(c)[b] if a != b else 0.0)
-            product += (w * e[j])[:, None] * e
-        np.testing.assert_allclose(product, link.curvature(F).apply(unit), atol=1e-14)
-    nu = RNG.normal(size=link.pair_weights(F).shape)
-    for j in range(c):
-        step = h * np.eye(c)[j]
-        slope = (link.pair_weights(F + step) - link.pair_weights(F - step)) / (2 * h)
-        np.testing.assert_allclose(link.pull_pairs(F, nu)[:, j], (nu * slope).sum(axis=1), atol=1e-8)
-
-
 def test_blocks_of_rows_change_nothing_but_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problem_of(KERNELS[0], 12, 3)
     value, gradient = InducingEvidence(problem)(KERNELS[0].theta)
@@ -175,10 +156,10 @@ def test_steps_that_overshoot_are_shortened(monkeypatch: pytest.MonkeyPatch) -> 
     theta, sizes = (1e4 * RBF(1.0)).theta, []
 
     def size_of(slope: Any) -> float:
-        sizes.append(step_size(slope))
+        sizes.append(flat_step(slope))
         return sizes[-1]
 
-    monkeypatch.setattr(inducing_mode, "step_size", size_of)
+    monkeypatch.setattr(inducing_mode, "flat_step", size_of)
     found = find_inducing_mode(problem, theta, start=np.array([[0.06]]))
     assert found.status is Status.converged and min(sizes) < 1
     np.testing.assert_allclose(found.point.latent, np.log(9), atol=0.01)

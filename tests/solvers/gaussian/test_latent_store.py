@@ -7,7 +7,6 @@ import pytest
 
 from mercer.kernels import RBF
 from mercer.solvers.gaussian.latent_store import LatentStore
-from mercer.solvers.gaussian.links import Logistic, Softmax
 from mercer.solvers.gaussian.workspace import Workspaces
 
 RNG = np.random.default_rng(0)
@@ -54,22 +53,6 @@ def test_everything_that_the_store_knows(n: int) -> None:
 def test_what_is_not_positive_definite_has_no_factor() -> None:
     store = LatentStore(-2.0 * np.eye(3), np.empty((3, 3), np.float32))
     assert not store.factor(np.ones(3)) and store.factor_single(np.ones(3)) is None
-
-
-@pytest.mark.parametrize("scale", [0.1, 1.0, 30.0])
-def test_links_against_differences(scale: float) -> None:
-    F = scale * RNG.normal(size=(7, 3))
-    logistic, softmax = Logistic(np.sign(RNG.normal(size=7))), Softmax(RNG.integers(0, 3, 7), 3)
-    for link, at in ((logistic, F[:, :1]), (softmax, F)):
-        V, h = RNG.normal(size=at.shape), 1e-6
-        slope = (link.loss(at + h * V) - link.loss(at - h * V)) / (2 * h)
-        assert np.vdot(link.slope(at), V) == pytest.approx(-slope, rel=1e-5, abs=1e-7)
-        bend = (link.slope(at + h * V) - link.slope(at - h * V)) / (2 * h)
-        np.testing.assert_allclose(link.curvature(at).apply(V), -bend, rtol=1e-5, atol=1e-8)
-    h = 1e-6
-    above, below = (logistic.curvature(F[:, :1] + s).scalar for s in (h, -h))
-    expected = logistic.curvature(F[:, :1]).scalar * logistic.skew(F[:, :1])
-    np.testing.assert_allclose(expected, (above - below) / (2 * h), rtol=1e-4, atol=1e-9)
 
 
 def test_workspaces_are_used_again() -> None:

@@ -15,7 +15,7 @@ import mercer
 from mercer import Gram, PrecomputedGram
 from mercer._errors import MemoryBudgetError, NumericalError
 from mercer.kernels import RBF, Linear
-from mercer.solvers.risk.log_loss import log_loss
+from mercer.losses.log_loss import log_loss
 from mercer.solvers.risk.logistic import LogisticSolver
 from mercer.solvers.risk.logistic_problem import LogisticPoint, LogisticRisk
 from mercer.solvers.risk.products import Products

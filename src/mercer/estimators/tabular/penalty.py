@@ -7,7 +7,7 @@ from scipy.special import log_expit, log_softmax
 
 from mercer._types import Array, Positions, Vector
 from mercer.gram import PrecomputedGram
-from mercer.solvers.risk.log_loss import log_loss
+from mercer.losses.log_loss import log_loss
 from mercer.solvers.risk.logistic import LogisticSolver
 from mercer.solvers.risk.logistic_problem import LogisticPoint, LogisticRisk
 

@@ -50,6 +50,7 @@ class SymmetricStore:
         self.diagonal: AnyArray = array.diagonal().copy()
         self._factor_diagonal: AnyArray = self.diagonal
         self._pivots: NDArray[np.int32] | None = None
+        self._is_whole = True
         self._prefix = "s" if array.dtype == np.float32 else "d"
 
     def _blas(self, name: str, *arguments: Any, **options: Any) -> AnyArray:
@@ -71,13 +72,21 @@ class SymmetricStore:
             square = np.tril(self._array[start:stop, start:stop], -1)
             self._array[start:stop, start:stop] = square + square.T
         self._show(self.diagonal)
+        self._is_whole = True
         return self._array
+
+    def _shift(self, shift: float) -> None:
+        """``A + shift I`` in the place of an older factor."""
+        if not self._is_whole:
+            self.restore()
+        self._is_whole = False
+        with np.errstate(over="ignore"):
+            self._show(self.diagonal + self._array.dtype.type(shift))
 
     def factor_cholesky(self, shift: float) -> bool:
         """Factor ``A + shift I``; False if a pivot is not positive."""
         self._pivots = None
-        with np.errstate(over="ignore"):
-            self._show(self.diagonal + self._array.dtype.type(shift))
+        self._shift(shift)
         info = lapack.factor_cholesky(self._array)
         self._factor_diagonal = self._array.diagonal().copy()
         return info == 0 and bool(np.isfinite(self._factor_diagonal).all())
@@ -89,7 +98,7 @@ class SymmetricStore:
 
     def factor_ldl(self, shift: float) -> bool:
         """Factor ``A + shift I`` as ``L D L^T`` with Bunch and Kaufman's pivots; False if it is singular."""
-        self._show(self.diagonal + self._array.dtype.type(shift))
+        self._shift(shift)
         self._pivots, info = decompositions.factor_indefinite(self._array)
         self._factor_diagonal = self._array.diagonal().copy()
         return info == 0 and bool(np.isfinite(self._factor_diagonal).all())

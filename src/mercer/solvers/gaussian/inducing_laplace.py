@@ -121,7 +121,7 @@ def _pair_blocks(problem: InducingClassification, mode: InducingMode, inverse: M
     m = mode.point.u.shape[0]
     parts = [slice(j * m, (j + 1) * m) for j in range(problem.functions)]
     blocks = []
-    for a, b in problem.link(slice(0)).pairs:
+    for a, b in problem.loss(slice(0)).pairs:
         block = inverse[parts[a], parts[a]].copy()
         if a != b:
             block += inverse[parts[b], parts[b]]
@@ -139,15 +139,15 @@ def _by_determinant(
     values, latent = mode.values, mode.point.latent
     s, pulled, slopes = np.empty(latent.shape), np.zeros(beta.shape), np.zeros(problem.covariance.size)
     for rows, K in kernel_blocks(problem.covariance.shape, values):
-        link, f = problem.link(rows), latent[rows]
-        F, w = mode.white.features(K.copy()), link.pair_weights(f)
-        weights, nu = lapack.multiply(link.slope(f), beta.T), np.empty(w.shape)
+        slope = problem.loss(rows).slope(latent[rows])
+        F, w = mode.white.features(K.copy()), slope.pair_weights()
+        weights, nu = lapack.multiply(slope.pull, beta.T), np.empty(w.shape)
         for k, block in enumerate(blocks):
             part = lapack.multiply(F, block)
             nu[:, k] = np.einsum("ij,ij->i", part, K)
             part *= w[:, k, None]
             weights -= part
-        s[rows] = -0.5 * link.pull_pairs(f, nu)
+        s[rows] = -0.5 * slope.pull_pairs(nu)
         pulled += lapack.multiply(F.T, s[rows])
         slopes = slopes + values.pull_block(rows, weights)
     return s, pulled, slopes
@@ -158,10 +158,10 @@ def _by_mode(problem: InducingClassification, mode: InducingMode, s: Matrix, bet
     values, latent = mode.values, mode.point.latent
     slopes = np.zeros(problem.covariance.size)
     for rows, K in kernel_blocks(problem.covariance.shape, values):
-        link, f = problem.link(rows), latent[rows]
-        moved = s[rows] - link.curvature(f).apply(lapack.multiply(K, eta))
+        slope = problem.loss(rows).slope(latent[rows])
+        moved = s[rows] - slope.curve(lapack.multiply(K, eta))
         weights = lapack.multiply(moved, beta.T)
-        weights += lapack.multiply(link.slope(f), eta.T)
+        weights += lapack.multiply(slope.pull, eta.T)
         slopes = slopes + values.pull_block(rows, weights)
     return slopes
 

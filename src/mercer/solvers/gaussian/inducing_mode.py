@@ -7,7 +7,7 @@ functions, and the prior of the coordinates u (m, c) is the standard normal dist
 
 With ``g`` for the slopes of ``log p`` by f, the gradient is ``u - F^T g``, and the second derivatives are
 ``A = I + (I (x) F)^T W (I (x) F)``. W is a sum over pairs of classes, as
-:class:`~mercer.solvers.gaussian.links.PairedLink` has it, so that all of A follows from one matrix
+:class:`~mercer.losses.log_loss.Slope` has it, so that all of A follows from one matrix
 ``F^T diag(w_ab) F`` for each pair, which is positive semi-definite.
 
 The dual problem at ``g`` has the gap ``|F^T g - u|^2 / 2``, as that of :mod:`mercer.solvers.gaussian.mode` has it.
@@ -26,10 +26,10 @@ from mercer._types import Matrix, Vector
 from mercer.engine import lapack
 from mercer.engine.progress import Progress
 from mercer.engine.trace import record
+from mercer.losses.log_loss import LogLoss, log_loss
+from mercer.solvers.algebra.line_search import flat_step
 from mercer.solvers.gaussian.cross import CrossCovariance, CrossValues
 from mercer.solvers.gaussian.inducing import kernel_blocks, symmetric
-from mercer.solvers.gaussian.links import Logistic, PairedLink, Softmax
-from mercer.solvers.gaussian.mode import step_size
 from mercer.solvers.restricted.whitening import Whitening
 from mercer.solvers.solution import Certificate, Status
 
@@ -61,11 +61,9 @@ class InducingClassification:
         """Latent functions."""
         return 1 if self.classes == 2 else self.classes
 
-    def link(self, rows: slice) -> PairedLink:
-        """The loss of some rows."""
-        if self.classes == 2:
-            return Logistic(np.where(self.codes[rows] > 0, 1.0, -1.0))
-        return Softmax(self.codes[rows], self.classes)
+    def loss(self, rows: slice) -> LogLoss:
+        """That of some rows."""
+        return log_loss(self.codes[rows], 1.0, self.classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,36 +205,37 @@ def _advance(
     direction = point.solve(point.residual)
     whole = _pass(problem, values, white, point.u + direction)
     # Latent values are linear in u: shorter steps need no pass.
-    change, link = whole.latent - point.latent, problem.link(slice(None))
+    change, loss = whole.latent - point.latent, problem.loss(slice(None))
 
     def slope(size: float) -> float:
-        by_latent = float(np.vdot(link.slope(point.latent + size * change), change))
+        by_latent = float(np.vdot(loss.pull(point.latent + size * change), change))
         return float(np.vdot(point.u + size * direction, direction)) - by_latent
 
-    size = step_size(slope)
+    size = flat_step(slope)
     return whole if size == 1.0 else _pass(problem, values, white, point.u + size * direction)
 
 
 def _pass(problem: InducingClassification, values: CrossValues, white: Whitening, u: Matrix) -> InducingPoint:
     """Everything at ``u``, in one pass over the rows."""
     n, m = problem.covariance.shape
-    pairs = problem.link(slice(0)).pairs
+    pairs = problem.loss(slice(0)).pairs
     sums, products = np.zeros((len(pairs), m, m)), np.zeros(u.shape)
     latent, explained = np.empty((n, u.shape[1])), np.empty(n)
-    loss, slopes, weight = 0.0, 0.0, 0.0
+    value, slopes, weight = 0.0, 0.0, 0.0
     for rows, block in kernel_blocks((n, m), values):
-        F, link = white.features(block), problem.link(rows)
+        F, loss = white.features(block), problem.loss(rows)
         latent[rows] = f = lapack.multiply(F, u)
         explained[rows] = np.einsum("ij,ij->i", F, F)
-        g, w = link.slope(f), link.pair_weights(f)
-        loss += link.loss(f)
+        slope = loss.slope(f)
+        g, w = slope.pull, slope.pair_weights()
+        value += loss.value(f)
         slopes, weight = slopes + float(np.abs(g).sum()), weight + float(w.sum())
         products += lapack.multiply(F.T, g)
         for total, root in zip(sums, np.sqrt(w).T, strict=True):
             lapack.add_square_of_columns(total, F * root[:, None])
     reach = math.sqrt(float(explained.max(initial=0.0)))
     rounding = _EPS * reach * (slopes + reach * float(np.linalg.norm(u)) * weight)
-    objective = loss + 0.5 * float((u**2).sum())
+    objective = value + 0.5 * float((u**2).sum())
     factor = _factor(pairs, sums, u.shape[1])
     return InducingPoint(u, latent, objective, products - u, factor, explained, rounding)
 

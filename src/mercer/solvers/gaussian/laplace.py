@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from scipy.special import expit
 
 from mercer._types import Matrix, Vector
+from mercer.losses.log_loss import log_loss
 from mercer.solvers.gaussian.classification import Approximation, Effort, GaussianClassification
 from mercer.solvers.gaussian.latent_store import LatentStore
-from mercer.solvers.gaussian.links import Logistic
 from mercer.solvers.gaussian.mode import certify, find_mode, require_factor
 from mercer.solvers.gaussian.workspace import Workspace
 from mercer.solvers.solution import Solution
@@ -62,10 +61,11 @@ def laplace(
     C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning" (2006), algorithms 3.1 and 5.1.
     """
     start_time = time.perf_counter()
-    link = Logistic(problem.signs)
+    loss = log_loss(problem.codes, 1.0, 2)
     store = problem.store(theta, work)
-    mode = find_mode(store, link, start=start, tol=effort.tol, max_iter=effort.max_iter)
-    scale = np.sqrt(link.curvature(mode.latent).scalar)
+    mode = find_mode(store, loss, start=start, tol=effort.tol, max_iter=effort.max_iter)
+    slope = loss.slope(mode.latent)
+    scale = np.sqrt(slope.scalar)
     require_factor(store, scale)
     evidence = -mode.objective - 0.5 * store.log_determinant
     gradient: Vector | None = None
@@ -74,9 +74,9 @@ def laplace(
         factor = store.lower_factor()
         work.give_away("K")
     elif effort.gradient:
-        gradient = _gradient(problem, theta, store, scale, mode.weights, link.skew(mode.latent))
+        gradient = _gradient(problem, theta, store, scale, mode.weights, 1.0 - 2.0 * slope.probabilities[:, 0])
     approximation = Approximation(
-        evidence, gradient, mode.weights, scale[:, None], factor, mode.weights, expit(mode.latent)
+        evidence, gradient, mode.weights, scale[:, None], factor, mode.weights, slope.probabilities
     )
     return Solution(approximation, mode.status, certify(mode, time.perf_counter() - start_time), mode.weights)
 

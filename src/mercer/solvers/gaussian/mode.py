@@ -7,8 +7,7 @@ from the right one in as many directions as K has large eigenvalues, which for s
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -16,10 +15,11 @@ import numpy as np
 from mercer._errors import NumericalError
 from mercer._types import Matrix, Vector
 from mercer.engine.progress import Progress
-from mercer.engine.trace import record
+from mercer.losses.log_loss import LogLoss
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients, of_pair, pair
 from mercer.solvers.gaussian.latent_store import LatentStore
-from mercer.solvers.gaussian.links import Curvature, Link
+from mercer.solvers.risk.logistic_problem import LogisticPoint, Quality
+from mercer.solvers.risk.newton import Controls, Model, descend
 from mercer.solvers.solution import Certificate, Status
 
 # Rounding in float32 changes eigenvalues by this share of the largest: it must stay small beside 1.
@@ -27,11 +27,9 @@ _SINGLE_TRACE = 0.03 / np.finfo(np.float32).eps
 # A step of conjugate gradients reads K twice and the factor twice: it costs as much as a factor at about n = 150.
 _ROWS_PER_STEP = 150
 _MOST_STEPS = 200
-# Steps without a smaller residual after which the gap may show that rounding is all that is left.
-_IDLE = 4
-_ROUNDING = 1e-13
-# The share of the slope along a direction that a line search may leave.
-_SLOPE_LEFT = 0.25
+# What rounding does to the objective, as a share of it; products that follow from sums are renewed this often.
+_ROUNDING = 1e-14
+_ROUNDS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,33 +66,6 @@ class _Inverse(Protocol):
     def solve(self, V: Matrix) -> Matrix: ...
 
 
-@dataclass
-class _Preconditioner:
-    """``(K^-1 + D^2)^-1`` by a factor of ``I + DKD``."""
-
-    store: LatentStore
-    factor: _Inverse
-    scale: Vector
-
-    @classmethod
-    def of(cls, store: LatentStore, curvature: Curvature) -> _Preconditioner:
-        """From the scalar that stands for the curvature of each row."""
-        scale = np.sqrt(curvature.scalar)
-        # The eigenvalues of I + DKD begin at 1, and the largest is at most the trace.
-        coarse = float(curvature.scalar @ store.diagonal) <= _SINGLE_TRACE
-        factor: _Inverse | None = store.factor_single(scale) if coarse else None
-        if factor is None:
-            require_factor(store, scale)
-            factor = store
-        return cls(store, factor, scale)
-
-    def apply(self, residual: Matrix) -> Matrix:
-        """What the step for a residual does to the latent values, and the step in weights, (2, n, c)."""
-        d = self.scale[:, None]
-        step = residual - d * self.factor.solve(d * self.store.product(residual))
-        return pair(self.store.product(step), step)
-
-
 def require_factor(store: LatentStore, scale: Vector) -> None:
     """Factor ``I + DKD``, or raise."""
     if not store.factor(scale):
@@ -106,7 +77,7 @@ def require_factor(store: LatentStore, scale: Vector) -> None:
 
 
 def find_mode(
-    store: LatentStore, link: Link, *, start: Matrix | None = None, tol: float = 1e-9, max_iter: int = 100
+    store: LatentStore, loss: LogLoss, *, start: Matrix | None = None, tol: float = 1e-9, max_iter: int = 100
 ) -> Mode:
     r"""Minimise :math:`-\log p(y \mid F) + \tfrac12 \operatorname{tr} A^\top K A` over A, with F = K A.
 
@@ -114,7 +85,7 @@ def find_mode(
     ----------
     store : LatentStore
         Holds K; what it holds above its diagonal is lost.
-    link : Link
+    loss : LogLoss
     start : ndarray of shape (n, c), optional
         Weights A to begin with, as of a neighbouring problem; used if they are better than none.
     tol : float, default=1e-9
@@ -132,129 +103,71 @@ def find_mode(
     C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning" (2006), algorithms 3.1 and 3.3,
     whose systems are solved here without a factorisation for every step and class.
     """
-    state = _State.begin(store, link, start)
-    preconditioner: _Preconditioner | None = None
-    allowed = max(1, len(store) // _ROWS_PER_STEP)
-    used, idle, best = 0, 0, np.inf
-    progress = Progress(None, "mode")
-    while (status := state.status(tol, max_iter, idle)) is None:
-        curvature = link.curvature(state.F)
-        if preconditioner is None or used > allowed:
-            preconditioner = _Preconditioner.of(store, curvature)
-        violation = state.violation
-        # As exact as pays: a step that is far from the mode need not be a good one.
-        direction, change, used = _newton_step(store, preconditioner, curvature, state.residual, min(0.1, violation))
-        state.move(direction, change)
-        idle, best = (0, violation) if violation < 0.9 * best else (idle + 1, best)
-        progress.advance()
-        record("Newton steps", state.steps, {"violation": state.violation})
-    state.renew()
-    return Mode(state.A, state.F, state.residual, _objective(link, state.A, state.F), state.gap, state.steps, status)
+    system = _Preconditioned(store, tol)
+    controls = Controls(tol, max_iter, _ROUNDING, Progress(max_iter, "mode"))
+    point = LogisticPoint.zero(loss.shape)
+    if start is not None and start.shape == loss.shape:
+        other = replace(point, weights=start, products=store.product(start))
+        point = other if other.objective(loss) < point.objective(loss) else point
+    for _ in range(_ROUNDS):
+        point, _ = descend(loss, False, point, store.product, controls, system=system)
+        # Sums of products have drifted from K A, and what K takes to nothing may be missing from A.
+        for weights in (point.weights, loss.pull(point.products)):
+            point = replace(point, weights=weights, products=store.product(weights))
+            residual = loss.pull(point.products) - weights
+            if (is_good := np.abs(residual).max() <= tol) or controls.left == 0:
+                break
+        if is_good or controls.left == 0:
+            break
+    gap = 0.5 * float(np.vdot(residual, store.product(residual)))
+    if point.squared_norm < 0 or (gap < 0 and not is_good):
+        # Rounding, or a matrix that is not a covariance.
+        require_factor(store, np.sqrt(loss.slope(np.zeros(loss.shape)).scalar))
+    status = Status.converged if is_good else Status.stalled if controls.left else Status.iteration_limit
+    return Mode(point.weights, point.products, residual, point.objective(loss), max(gap, 0.0), controls.taken, status)
 
 
-@dataclass
-class _State:
-    """Where the search stands. F follows A by sums, and is made anew before it is believed to be good enough."""
+class _Preconditioned:
+    """Conjugate gradients, preconditioned with ``(K^-1 + D^2)^-1`` by one factor of ``I + DKD`` for several steps."""
 
-    store: LatentStore
-    link: Link
-    A: Matrix
-    F: Matrix
-    residual: Matrix
-    steps: int = 0
-    renewed: int = -1
-    stuck: bool = False
+    def __init__(self, store: LatentStore, tol: float) -> None:
+        self.store, self.tol = store, tol
+        self.factor: _Inverse | None = None
+        self.used, self.allowed = 0, max(1, len(store) // _ROWS_PER_STEP)
 
-    @classmethod
-    def begin(cls, store: LatentStore, link: Link, start: Matrix | None) -> _State:
-        """From ``start``, if it is better than 0."""
-        A = F = np.zeros(link.shape)
-        if start is not None and start.shape == link.shape:
-            product = store.product(start)
-            if _objective(link, start, product) < _objective(link, A, F):
-                A, F = start, product
-        return cls(store, link, A, F, link.slope(F) - A)
+    def is_done(self, r: Matrix, quality: Quality) -> bool:
+        return bool(np.abs(r).max() <= self.tol)
 
-    @property
-    def violation(self) -> float:
-        return float(np.abs(self.residual).max())
+    def direction(self, model: Model, r: Matrix, Kr: Matrix, quality: Quality) -> tuple[Matrix, Matrix]:
+        """Far from the mode a step need not be exact."""
+        if self.factor is None or self.used > self.allowed:
+            self._renew(model.slope.scalar)
+        size = float(np.abs(r).max())
+        aim = min(0.1, size) * size
+        # In terms of K x the matrix is K^-1 + W, so that a pair (K x, x) needs neither K nor its inverse for a product.
+        search = ConjugateGradients(
+            lambda V: V[1] + model.curve(V[0]), self._precondition, r, of_pair, first=self._precondition(r, Kr)
+        )
+        while search.advance() and np.abs(search.residual).max() > aim and search.steps < _MOST_STEPS:
+            pass
+        self.used = search.steps
+        # What K maps to zero does not change the latent values: the whole step is the right one.
+        Kx, x = search.x if search.x.any() else search.preconditioned
+        return x, Kx
 
-    @property
-    def gap(self) -> float:
-        return max(0.5 * float(np.vdot(self.residual, self.store.product(self.residual))), 0.0)
+    def _renew(self, curvature: Vector) -> None:
+        """The factor for the scalar that stands for the curvature of each row."""
+        self.scale = np.sqrt(curvature)
+        # The eigenvalues of I + DKD begin at 1, and the largest is at most the trace.
+        coarse = float(curvature @ self.store.diagonal) <= _SINGLE_TRACE
+        self.factor = self.store.factor_single(self.scale) if coarse else None
+        if self.factor is None:
+            require_factor(self.store, self.scale)
+            self.factor = self.store
 
-    def renew(self) -> None:
-        """F anew from A."""
-        self.F = self.store.product(self.A)
-        self.residual = self.link.slope(self.F) - self.A
-
-    def move(self, direction: Matrix, change: Matrix) -> None:
-        """A step along ``direction``, whose product with K is ``change``."""
-        self.stuck = not direction.any()
-        size = _step_size(self.link, self.A, self.F, direction, change)
-        self.A, self.F = self.A + size * direction, self.F + size * change
-        self.residual = self.link.slope(self.F) - self.A
-        self.steps += 1
-
-    def status(self, tol: float, max_iter: int, idle: int) -> Status | None:
-        """How the search ends here; None where it goes on."""
-        if self.violation <= tol:
-            drifted = self.renewed
-            self.renew()
-            self.renewed = self.steps
-            if self.violation <= tol:
-                return Status.converged
-            if 0 <= self.steps - drifted <= 1:
-                return Status.stalled
-        if self.stuck or (idle >= _IDLE and self.gap <= _ROUNDING * (1.0 + _objective(self.link, self.A, self.F))):
-            return Status.stalled
-        return Status.iteration_limit if self.steps >= max_iter else None
-
-
-def _objective(link: Link, A: Matrix, F: Matrix) -> float:
-    return link.loss(F) + 0.5 * float(np.vdot(A, F))
-
-
-def _newton_step(
-    store: LatentStore, preconditioner: _Preconditioner, curvature: Curvature, residual: Matrix, tol: float
-) -> tuple[Matrix, Matrix, int]:
-    """Solve ``(I + W K) x = residual``; x, ``K x``, and how many steps of conjugate gradients it took."""
-    aim = tol * float(np.abs(residual).max())
-    # In terms of K x the matrix is K^-1 + W, so that a pair (K x, x) needs neither K nor its inverse for a product.
-    search = ConjugateGradients(lambda V: V[1] + curvature.apply(V[0]), preconditioner.apply, residual, of_pair)
-    while search.advance() and np.abs(search.residual).max() > aim and search.steps < _MOST_STEPS:
-        pass
-    # What K maps to zero does not change the latent values: the whole step is the right one.
-    Kx, x = search.x if search.x.any() else search.preconditioned
-    return x, Kx, search.steps
-
-
-def _step_size(link: Link, A: Matrix, F: Matrix, direction: Matrix, change: Matrix) -> float:
-    """Return the length of a step of A, whose product with K is ``change``."""
-
-    def slope(size: float) -> float:
-        return -float(np.vdot(link.slope(F + size * change) - A - size * direction, change))
-
-    return step_size(slope)
-
-
-def step_size(slope: Callable[[float], float]) -> float:
-    """Return 1, or where that overshoots, a step with a slope next to nothing; the objective is convex along it."""
-    first, low, high = slope(0.0), 0.0, 1.0
-    if not first < 0:
-        # Rounding alone: the mode is reached.
-        return 1.0
-    at_low, at_high = first, slope(1.0)
-    size, at_size = 1.0, at_high
-    for _ in range(50):
-        if at_size <= _SLOPE_LEFT * abs(first) and (size == 1.0 or abs(at_size) <= _SLOPE_LEFT * abs(first)):
-            return size
-        if at_size > 0:
-            high, at_high = size, at_size
-        else:
-            low, at_low = size, at_size
-        chord = low - at_low * (high - low) / (at_high - at_low)
-        # Never next to an end, where the chord of a curved slope would stay.
-        size = min(max(chord, low + 0.1 * (high - low)), high - 0.1 * (high - low))
-        at_size = slope(size)
-    return size
+    def _precondition(self, r: Matrix, Kr: Matrix | None = None) -> Matrix:
+        """What the step for a residual does to the latent values, and the step in weights, (2, n, c)."""
+        assert self.factor is not None
+        d = self.scale[:, None]
+        step = r - d * self.factor.solve(d * (self.store.product(r) if Kr is None else Kr))
+        return pair(self.store.product(step), step)

@@ -12,9 +12,9 @@ from mercer._errors import NumericalError
 from mercer._types import Array, Matrix, Vector
 from mercer.engine import lapack, threads
 from mercer.engine.tiles import Fill, spans
+from mercer.losses.log_loss import ManyClasses
 from mercer.solvers.gaussian.classification import Approximation, Effort, GaussianClassification
 from mercer.solvers.gaussian.latent_store import LatentStore
-from mercer.solvers.gaussian.links import Softmax
 from mercer.solvers.gaussian.mode import certify, find_mode, require_factor
 from mercer.solvers.gaussian.workspace import Workspace
 from mercer.solvers.solution import Solution
@@ -54,10 +54,10 @@ def softmax_laplace(
     section 5.5.1 for the implicit terms, which are given there for two classes.
     """
     start_time = time.perf_counter()
-    link = Softmax(problem.codes, problem.classes)
+    loss = ManyClasses(problem.codes, np.ones(problem.n), problem.classes)
     store = problem.store(theta, work)
-    mode = find_mode(store, link, start=start, tol=effort.tol, max_iter=effort.max_iter)
-    probabilities = link.curvature(mode.latent).probabilities
+    mode = find_mode(store, loss, start=start, tol=effort.tol, max_iter=effort.max_iter)
+    probabilities = loss.slope(mode.latent).probabilities
     parts = _Parts.of(store, np.sqrt(probabilities), work)
     evidence = -mode.objective - 0.5 * parts.log_determinant
     gradient: Vector | None = None

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,7 @@ from mercer.gram.hold import REMEDY, check_finite, reserve_square, reserve_whole
 from mercer.solvers.algebra.conjugate_gradients import Map, Refined, lengths, refine
 from mercer.solvers.algebra.symmetric_store import SymmetricStore
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, ScaledGram
+from mercer.solvers.linear.low_rank import LowRankForm
 from mercer.solvers.linear.low_rank_solve import LOW_RANK_STORAGE, eigenpairs, low_rank_form, solve_shifted
 from mercer.solvers.linear.primal import PRIMAL, NormalEquations
 from mercer.solvers.solution import LARGE_GAP, Certificate, Solution, Status
@@ -45,6 +48,10 @@ LEAST_SQUARES, LDL = "least squares", "float64 LDL^T"
 
 Group = tuple[float, NDArray[np.intp]]
 """A shift, and the columns that have it."""
+Answer = tuple[Refined, str, Vector]
+"""Of one method, with its name and the violation of each column, as :class:`_Progress` has it."""
+Method = Callable[[float, Matrix], Answer | None]
+"""From a shift and targets to the answer; None where it has none."""
 
 
 @dataclass
@@ -60,13 +67,18 @@ class _Progress:
     methods: list[str] = field(default_factory=list)
     steps: int = 0
 
-    def take(self, columns: NDArray[np.intp], refined: Refined, method: str, violation: Vector) -> None:
-        """Write the answer for some columns."""
-        self.z[:, columns], self.residual[:, columns] = refined.x, refined.residual
-        self.violation[columns] = violation
-        self.steps += refined.steps
-        if method not in self.methods:
-            self.methods.append(method)
+    def solve(self, groups: list[Group], b: Matrix, method: Method) -> list[Group]:
+        """Write the answers that a method has, until it has none; the groups that are left."""
+        for number, (shift, columns) in enumerate(groups):
+            answer = method(shift, b[:, columns])
+            if answer is None:
+                return groups[number:]
+            refined, name, self.violation[columns] = answer
+            self.z[:, columns], self.residual[:, columns] = refined.x, refined.residual
+            self.steps += refined.steps
+            if name not in self.methods:
+                self.methods.append(name)
+        return []
 
 
 def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix, LinearSystemState]:
@@ -189,20 +201,15 @@ def _solve_groups(system: LinearSystem) -> tuple[_Progress, str]:
         dense: NDArray[Any] | None = None
         if left:
             dense, sentence = _dense(gram, stack, optional=mixed)
-        while mixed and left:
-            shift, columns = left[0]
-            refined = _solve_mixed(gram, dense, shift, b[:, columns])
-            # The shifts fall: what float32 could not do for this one, it cannot do for the next.
-            mixed = refined is not None and refined.converged
-            if refined is not None and mixed:
-                progress.take(columns, refined, SINGLE, relative(refined.residual, b[:, columns]))
-                left = left[1:]
+        if mixed:
+            # The shifts fall: what float32 could not do for one, it cannot do for the next.
+            left = progress.solve(left, b, partial(_by_single, gram, dense))
         if left:
             if dense is None:
                 why = f", since alpha = {left[0][0]:g} is too small for a float32 factor,"
                 dense, sentence = _dense(gram, stack, why)
             assert dense is not None
-            _solve_double(system, SymmetricStore(dense), b, left, progress)
+            progress.solve(left, b, partial(_by_double, system, SymmetricStore(dense)))
     return progress, sentence
 
 
@@ -213,52 +220,38 @@ def _solve_primal(system: LinearSystem, b: Matrix, progress: _Progress) -> list[
         # With fewer features than rows K is singular, and its eigenpairs take tens of times as long as this factor.
         is_open = all(shift == 0 for shift, _ in groups)
         equations = NormalEquations.of(system, stack, most=system.shape[0] - 1 if is_open else None)
-        while equations is not None and groups:
-            shift, columns = groups[0]
-            refined, method = equations.solve(shift, b[:, columns]), PRIMAL
-            if refined is None and shift == 0:
-                least = equations.least_norm(b[:, columns])
-                if least is not None:
-                    _warn_of_rank(shift, equations.used, system.shape[0], equations.noise)
-                    progress.take(columns, least[0], LEAST_SQUARES, least[1])
-                    groups = groups[1:]
-                    continue
-            if not equations.is_usual:
-                break
-            if refined is None:
-                pairs = equations.eigenpairs()
-                if pairs is None:
-                    break
-                refined, violation = _least_squares(pairs[0] + shift, pairs[1], b[:, columns], system, shift)
-                method = LEAST_SQUARES
-            elif refined.converged:
-                violation = relative(refined.residual, b[:, columns])
-            else:
-                break
-            progress.take(columns, refined, method, violation)
-            groups = groups[1:]
-    return groups
+        return groups if equations is None else progress.solve(groups, b, partial(_by_features, system, equations))
+
+
+def _by_features(system: LinearSystem, equations: NormalEquations, shift: float, b: Matrix) -> Answer | None:
+    """By normal equations; without a penalty, or with one that rounding hides, the solution of least norm."""
+    refined = equations.solve(shift, b)
+    if refined is None and shift == 0:
+        least = equations.least_norm(b)
+        if least is not None:
+            _warn_of_rank(shift, equations.used, system.shape[0], equations.noise)
+            return least[0], LEAST_SQUARES, least[1]
+    if not equations.is_usual:
+        return None
+    if refined is not None:
+        return (refined, PRIMAL, relative(refined.residual, b)) if refined.converged else None
+    pairs = equations.eigenpairs()
+    return None if pairs is None else _least_squares(pairs[0] + shift, pairs[1], b, system, shift)
 
 
 def _solve_low_rank(system: LinearSystem, b: Matrix, groups: list[Group], progress: _Progress) -> list[Group]:
     """What a matrix of low rank can be solved for, without making it; the groups of columns that are left."""
-    gram = system.scaled()
     with ExitStack() as stack:
-        form = low_rank_form(gram, stack)
-        while form is not None and groups:
-            shift, columns = groups[0]
-            refined = solve_shifted(form, gram, shift, b[:, columns])
-            if refined is None:
-                values, vectors = eigenpairs(form)
-                refined, violation = _least_squares(values + shift, vectors, b[:, columns], system, shift)
-                method = LEAST_SQUARES
-            elif refined.converged:
-                method, violation = LOW_RANK, relative(refined.residual, b[:, columns])
-            else:
-                break
-            progress.take(columns, refined, method, violation)
-            groups = groups[1:]
-    return groups
+        form = low_rank_form(system.scaled(), stack)
+        return groups if form is None else progress.solve(groups, b, partial(_by_low_rank, system, form))
+
+
+def _by_low_rank(system: LinearSystem, form: LowRankForm, shift: float, b: Matrix) -> Answer | None:
+    refined = solve_shifted(form, system.scaled(), shift, b)
+    if refined is None:
+        values, vectors = eigenpairs(form)
+        return _least_squares(values + shift, vectors, b, system, shift)
+    return (refined, LOW_RANK, relative(refined.residual, b)) if refined.converged else None
 
 
 def _dense(
@@ -280,8 +273,8 @@ def _dense(
     return matrix, sentence
 
 
-def _solve_mixed(gram: ScaledGram, dense: NDArray[Any] | None, shift: float, b: Matrix) -> Refined | None:
-    """By a float32 factor; None if there is none. Without the dense matrix, residuals are evaluated lazily."""
+def _by_single(gram: ScaledGram, dense: NDArray[Any] | None, shift: float, b: Matrix) -> Answer | None:
+    """By a float32 factor; None if it does not serve. Without the dense matrix, residuals are evaluated lazily."""
     with ExitStack() as stack:
         reserve_square(stack, len(b), 4, "the float32 factor of the kernel matrix")
         if dense is None:
@@ -292,7 +285,8 @@ def _solve_mixed(gram: ScaledGram, dense: NDArray[Any] | None, shift: float, b: 
         if not factor.factor_cholesky(shift):
             return None
         product: Map = gram.__matmul__ if dense is None else SymmetricStore(dense).product
-        return refine(_shifted(product, shift), _in_single(factor), b)
+        refined = refine(_shifted(product, shift), _in_single(factor), b)
+        return (refined, SINGLE, relative(refined.residual, b)) if refined.converged else None
 
 
 def _in_single(factor: SymmetricStore) -> Map:
@@ -306,24 +300,16 @@ def _in_single(factor: SymmetricStore) -> Map:
     return apply
 
 
-def _solve_double(
-    system: LinearSystem, store: SymmetricStore, b: Matrix, groups: list[Group], progress: _Progress
-) -> None:
-    """By float64 factors, one after the other in the same store."""
-    regular = _definite if system.convex else _indefinite
-    for number, (shift, columns) in enumerate(groups):
-        if number:
-            store.restore()
-        refined = regular(store, shift, b[:, columns])
-        if refined is not None:
-            progress.take(columns, refined, DOUBLE if system.convex else LDL, relative(refined.residual, b[:, columns]))
-            continue
-        with ExitStack() as more:
-            reserve_square(more, len(b), 24, "the eigenvectors of the singular kernel matrix")
-            with threads.blas_threads_for(len(b)):
-                values, vectors = decompositions.all_eigenpairs(np.array(store.restore(), order="C"))
-            refined, violation = _least_squares(values + shift, vectors.T, b[:, columns], system, shift)
-        progress.take(columns, refined, LEAST_SQUARES, violation)
+def _by_double(system: LinearSystem, store: SymmetricStore, shift: float, b: Matrix) -> Answer:
+    """By a float64 factor in the store, or eigenpairs."""
+    refined = (_definite if system.convex else _indefinite)(store, shift, b)
+    if refined is not None:
+        return refined, DOUBLE if system.convex else LDL, relative(refined.residual, b)
+    with ExitStack() as more:
+        reserve_square(more, len(b), 24, "the eigenvectors of the singular kernel matrix")
+        with threads.blas_threads_for(len(b)):
+            values, vectors = decompositions.all_eigenpairs(np.array(store.restore(), order="C"))
+        return _least_squares(values + shift, vectors.T, b, system, shift)
 
 
 def _shifted(product: Map, shift: float) -> Map:
@@ -366,9 +352,7 @@ def _indefinite(store: SymmetricStore, shift: float, b: Matrix) -> Refined | Non
     return Refined(x, r, steps, True) if small else None
 
 
-def _least_squares(
-    values: Vector, vectors: Matrix, b: Matrix, system: LinearSystem, shift: float
-) -> tuple[Refined, Vector]:
+def _least_squares(values: Vector, vectors: Matrix, b: Matrix, system: LinearSystem, shift: float) -> Answer:
     """The solution of smallest norm among those of smallest residual, by the eigenpairs of ``A + shift I``, ascending.
 
     Also the relative length of what is left of each column in the range of the matrix, which should be nothing.
@@ -387,7 +371,8 @@ def _least_squares(
     part = basis.T @ b
     _warn_of_rank(shift, int(large.sum()), n, tolerance)
     residual = b - basis @ part
-    return Refined(basis @ (part / values[large, None]), residual, 0, True), relative(basis.T @ residual, b)
+    refined = Refined(basis @ (part / values[large, None]), residual, 0, True)
+    return refined, LEAST_SQUARES, relative(basis.T @ residual, b)
 
 
 def _warn_of_rank(shift: float, rank: int, n: int, noise: float) -> None:

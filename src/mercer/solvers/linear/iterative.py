@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from mercer._errors import DataError, MercerWarning, NumericalError, warn_user
+from mercer._errors import DataError, NumericalError
 from mercer._types import Matrix, Vector
-from mercer.engine import lapack, memory, threads
+from mercer.engine import lapack, memory
 from mercer.engine.progress import Progress
 from mercer.engine.trace import record
 from mercer.gram.hold import as_it_is
@@ -18,9 +18,11 @@ from mercer.gram.pivots import bytes_needed, randomly_pivoted_cholesky
 from mercer.gram.protocol import GramMatrix
 from mercer.gram.triangle import Triangle, reserve_triangle
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients, Map, lengths
+from mercer.solvers.linear.by_steps import solve_by_steps
+from mercer.solvers.linear.cholesky import relative
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, ScaledGram
 from mercer.solvers.linear.rank_price import RankPrice
-from mercer.solvers.solution import Certificate, Solution, Status
+from mercer.solvers.solution import Solution, Status
 
 ITERATIVE = "conjugate gradients"
 # The rank is at most sqrt(_RANK n): such a factor takes as long as some 40 products.
@@ -154,29 +156,13 @@ class KernelCG:
         n_jobs : int, optional
             Threads.
         """
-        start_time = time.perf_counter()
-        with memory.track() as account, threads.workers(n_jobs), ExitStack() as stack:
-            unit, powers = system.in_unit_size()
-            run = _Run(self, unit, stack)
-            z, residual, status = run.solve()
-        b = unit.scaled().apply_scale(np.asarray(unit.targets))
-        relative = _largest_ratio(lengths(residual), lengths(b))
-        z, residual = np.ldexp(z, powers), np.ldexp(residual, powers)
-        if status is not Status.converged:
-            warn_user(
-                f"conjugate gradients ended with a relative residual of {relative:.1e} after {run.steps} products with "
-                f"the kernel matrix, above tol = {self.tol:g}. {run.remedy()}",
-                MercerWarning,
-            )
-        primal, dual = system.objectives(z, residual)
-        seconds = time.perf_counter() - start_time
-        sentence = f"{run.stored}; preconditioner of rank {run.rank}"
-        certificate = Certificate(primal, dual, relative, run.steps, seconds, account.peak, status, storage=sentence)
-        return Solution(system.scaled().apply_scale(z), status, certificate, LinearSystemState(ITERATIVE, relative))
+        return solve_by_steps(system, partial(_Run, self), ITERATIVE, self.tol, n_jobs)
 
 
 class _Run:
-    """One solution; the columns with one shift are solved together."""
+    """One solution."""
+
+    unit = "products with the kernel matrix"
 
     def remedy(self) -> str:
         """What the user may do where the residual is too large."""
@@ -197,11 +183,12 @@ class _Run:
         stack.enter_context(memory.reserve(_inner_bytes(self.rank), f"the preconditioner of rank {self.rank}"))
         self.square = np.zeros((self.rank, self.rank))
         lapack.add_square_of_rows(self.square, self.R)
-        self.single, self.stored = self._in_single(lazy, triangle)
+        self.single, stored = self._in_single(lazy, triangle)
         if self.single is None:
             # A triangle that is not finite in float32 serves no more.
             held.close()
-        self.progress = Progress(solver.max_iter, "products with the kernel matrix")
+        self.storage = f"{stored}; preconditioner of rank {self.rank}"
+        self.progress = Progress(solver.max_iter, self.unit)
 
     def _factor(self, is_held: bool, stack: ExitStack) -> Matrix:
         """R with ``SKS`` close to ``R^T R``."""
@@ -230,16 +217,7 @@ class _Run:
             return (_scaled(self.gram, triangle), held) if triangle.evaluate(lazy) else (None, sentence)
         return (None if lazy is self.system.gram or stored is not None else _scaled(self.gram, lazy)), sentence
 
-    def solve(self) -> tuple[Matrix, Matrix, Status]:
-        b = self.gram.apply_scale(np.asarray(self.system.targets))
-        z, residual = np.zeros_like(b), b.copy()
-        status = Status.converged
-        for shift, columns in self.system.groups():
-            z[:, columns], residual[:, columns], own = self._columns(b[:, columns], shift)
-            status = own if own is not Status.converged else status
-        return z, residual, status
-
-    def _columns(self, b: Matrix, shift: float) -> tuple[Matrix, Matrix, Status]:
+    def columns(self, b: Matrix, shift: float) -> tuple[Matrix, Matrix, Status]:
         """The answers for one shift: steps in float32 while these lower the true residual, then in float64."""
         # Below the rounding of R its inverse would be noise.
         rounding = _ROUNDINGS * float(np.finfo(float).eps) * float(np.trace(self.square))
@@ -256,7 +234,7 @@ class _Run:
             else:
                 better = x + self._sweep(single, inverse, r, np.maximum(aim / 2, _SINGLE * lengths(r)), size)
             residual = b - exact(better)
-            before, after = _largest_ratio(lengths(r), size), _largest_ratio(lengths(residual), size)
+            before, after = (float(relative(each, b).max(initial=0.0)) for each in (r, residual))
             x, r = (better, residual) if after < before else (x, r)
             if not after < before * (_FALL if single is None else _SINGLE_FALL):
                 if single is None:
@@ -310,7 +288,3 @@ def _in_single(gram: GramMatrix) -> GramMatrix | None:
     except DataError:
         # Squared distances leave the range of float32.
         return None
-
-
-def _largest_ratio(residual: Vector, size: Vector) -> float:
-    return float(np.where(size > 0, residual / np.where(size > 0, size, 1.0), 0.0).max(initial=0.0))

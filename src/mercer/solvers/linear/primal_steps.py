@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
 
-from mercer._errors import MercerWarning, warn_user
 from mercer._types import Matrix
-from mercer.engine import memory, threads
+from mercer.engine import memory
 from mercer.engine.progress import Progress
 from mercer.gram.features import FEATURES_STORAGE
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients, lengths
+from mercer.solvers.linear.by_steps import solve_by_steps
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState
 from mercer.solvers.linear.primal import MOST_SPARSE, ScaledFeatures, explicit_features
-from mercer.solvers.solution import Certificate, Solution, Status
+from mercer.solvers.solution import Solution, Status
 
 PRIMAL_STEPS = "conjugate gradients on explicit features"
 # Sums over parts of the rows, and vectors of the rows.
@@ -75,46 +74,23 @@ class PrimalCG:
         n_jobs : int, optional
             Threads.
         """
-        start_time = time.perf_counter()
-        with memory.track() as account, threads.workers(n_jobs):
-            unit, powers = system.in_unit_size()
-            run = _Run(self, unit, phi)
-            z, residual, status = run.solve()
-        size = lengths(run.b)
-        relative = float((lengths(residual) / np.where(size > 0, size, 1.0)).max(initial=0.0))
-        z, residual = np.ldexp(z, powers), np.ldexp(residual, powers)
-        if status is not Status.converged:
-            warn_user(
-                f"conjugate gradients ended with a relative residual of {relative:.1e} after {run.steps} steps, above "
-                f"tol = {self.tol:g}. Raise alpha or tol.",
-                MercerWarning,
-            )
-        primal, dual = system.objectives(z, residual)
-        seconds = time.perf_counter() - start_time
-        certificate = Certificate(
-            primal, dual, relative, run.steps, seconds, account.peak, status, storage=FEATURES_STORAGE
-        )
-        state = LinearSystemState(PRIMAL_STEPS, relative)
-        return Solution(system.scaled().apply_scale(z), status, certificate, state)
+        return solve_by_steps(system, lambda unit, _: _Run(self, unit, phi), PRIMAL_STEPS, self.tol, n_jobs)
 
 
 class _Run:
-    """One solution; the columns with one shift are solved together."""
+    """One solution."""
+
+    unit, storage = "steps", FEATURES_STORAGE
 
     def __init__(self, solver: PrimalCG, system: LinearSystem, phi: ScaledFeatures) -> None:
-        self.solver, self.system, self.phi, self.steps = solver, system, phi, 0
-        self.b = system.scaled().apply_scale(np.asarray(system.targets))
+        self.solver, self.phi, self.steps = solver, phi, 0
         self.squares = phi.features.column_squares(phi.weights)[:, None]
         self.progress = Progress(solver.max_iter * len(system.groups()), "steps on explicit features")
 
-    def solve(self) -> tuple[Matrix, Matrix, Status]:
-        z, residual, status = np.zeros_like(self.b), self.b.copy(), Status.converged
-        for shift, columns in self.system.groups():
-            z[:, columns], residual[:, columns], own = self._columns(np.ascontiguousarray(self.b[:, columns]), shift)
-            status = own if own is not Status.converged else status
-        return z, residual, status
+    def remedy(self) -> str:
+        return "Raise alpha or tol."
 
-    def _columns(self, b: Matrix, shift: float) -> tuple[Matrix, Matrix, Status]:
+    def columns(self, b: Matrix, shift: float) -> tuple[Matrix, Matrix, Status]:
         """Sweeps from the true residual, until that is small or no longer falls.
 
         Returns the best answer of each column, which is never worse than zero: that of few steps is, where the shift

@@ -124,7 +124,6 @@ def solve_definite(system: Matrix, b: Matrix) -> Matrix:
     for jitter in _JITTERS:
         if store.factor_cholesky(jitter * largest):
             return refine(_shifted(store, jitter * largest), store.solve, b, tol=_DIRECT_TOL, limit=_POLISH).x
-        store.restore()
     raise NumericalError(
         "the matrix of a Newton step is not positive definite: the kernel matrix has an eigenvalue below zero. Check "
         "it with mercer.validity.check, or pass allow_indefinite=True."

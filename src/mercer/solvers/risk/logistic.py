@@ -85,7 +85,7 @@ class LogisticSolver:
     Examples
     --------
     >>> from mercer.gram import PrecomputedGram
-    >>> from mercer.solvers.risk.log_loss import log_loss
+    >>> from mercer.losses.log_loss import log_loss
     >>> loss = log_loss(np.array([0, 1]), np.ones(2), 2)
     >>> solution = LogisticSolver().solve(LogisticRisk(PrecomputedGram(4.0 * np.eye(2)), loss))
     >>> a = solution.value.weights.ravel()

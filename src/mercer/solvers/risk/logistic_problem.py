@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer._types import Matrix, Vector
 from mercer.gram.protocol import GramMatrix
-from mercer.solvers.risk.log_loss import LogLoss, Slope
+from mercer.losses.log_loss import LogLoss, Slope
 from mercer.solvers.rounding import product_rounding
 
 # A function whose squared norm is less than this share of the objective is next to none: rounding must not look large

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -19,8 +20,9 @@ from mercer._errors import NumericalError
 from mercer._types import Matrix, Vector
 from mercer.engine.progress import Progress
 from mercer.engine.trace import record
+from mercer.losses.log_loss import LogLoss, Slope
 from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients, of_pair, pair
-from mercer.solvers.risk.log_loss import LogLoss, Slope
+from mercer.solvers.algebra.line_search import flat_step
 from mercer.solvers.risk.logistic_problem import LogisticPoint, Quality, gap_of, inner
 
 Multiply = Callable[[Matrix], Matrix]
@@ -34,11 +36,20 @@ _MOST_PRODUCTS = 1000
 _SPOILT = 0.1
 # A step is long enough where the slope along it has fallen to this share.
 _FLATTENED = 0.1
-_MOST_TRIALS = 20
 # Newton's step for the offset is trusted if no class moves by more.
 _FAR = 4.0
 # This many steps without gain mean that rounding is all that is left.
 _PATIENCE = 3
+
+
+class System(Protocol):
+    """How the system of a Newton step is solved, and where the steps end."""
+
+    def direction(self, model: Model, r: Matrix, Kr: Matrix, quality: Quality) -> tuple[Matrix, Matrix]:
+        """Newton's direction x and ``K x``: ``(I + W K) x = r``, as exactly as pays."""
+
+    def is_done(self, r: Matrix, quality: Quality) -> bool:
+        """Whether the point with this gradient is good enough."""
 
 
 @dataclass
@@ -58,14 +69,14 @@ class Controls:
 
 
 @dataclass(frozen=True, eq=False)
-class _Model:
+class Model:
     """The curvature W of the loss, with the offset eliminated from it."""
 
     slope: Slope
     inverse: Matrix | None
 
     @classmethod
-    def of(cls, slope: Slope, intercept: bool) -> _Model:
+    def of(cls, slope: Slope, intercept: bool) -> Model:
         return cls(slope, pseudo_inverse(slope.total()) if intercept else None)
 
     def curve(self, Z: Matrix) -> Matrix:
@@ -103,7 +114,7 @@ def pseudo_inverse(total: Matrix) -> Matrix:
 def best_offset(loss: LogLoss, products: Matrix, offset: Vector, *, limit: int = 100) -> Vector:
     """The offsets (m,) of least loss at ``products`` (n, m), from ``offset`` on, by Newton's method.
 
-    >>> from mercer.solvers.risk.log_loss import TwoClasses
+    >>> from mercer.losses.log_loss import TwoClasses
     >>> loss = TwoClasses(np.array([0, 1]), np.array([1.0, 3.0]))
     >>> best_offset(loss, np.zeros((2, 1)), np.zeros(1)) / np.log(3.0)
     array([1.])
@@ -148,8 +159,9 @@ def descend(
     multiply: Multiply,
     controls: Controls,
     anchor: Matrix | float = 0.0,
+    system: System | None = None,
 ) -> tuple[LogisticPoint, Quality]:
-    """Newton steps from ``point`` until its violation is at most the goal, or steps run out, or rounding stops them.
+    """Newton steps from ``point`` until it is good enough, or steps run out, or rounding stops them.
 
     Parameters
     ----------
@@ -164,6 +176,8 @@ def descend(
         Counts the steps and the products.
     anchor : ndarray of shape (n, m), default=0
         A part of the decision values that stays as it is.
+    system : System, optional
+        By default, conjugate gradients until the violation is at most the goal.
 
     Returns
     -------
@@ -176,6 +190,7 @@ def descend(
         If products overflow.
     """
     least, waited, best = (np.inf, np.inf), 0, None
+    system = _InKernelSpace(multiply, controls) if system is None else system
     while True:
         if intercept:
             point = replace_offset(loss, point, anchor)
@@ -195,12 +210,14 @@ def descend(
         gained = primal < least[0] - controls.rounding * abs(least[0]) or quality.gap < 0.5 * least[1]
         waited = 0 if gained else waited + 1
         least = min(least[0], primal), min(least[1], quality.gap)
+        if system.is_done(gradient, quality):
+            return point, quality
         if best is None or quality.violation <= best[1].violation:
             best = point, quality
-        if quality.violation <= controls.goal or controls.left == 0 or waited == _PATIENCE or squared <= 0:
+        if controls.left == 0 or waited == _PATIENCE or squared <= 0:
             return best
-        model = _Model.of(slope, intercept)
-        direction, along = _direction(model, gradient, products, multiply, quality, controls)
+        model = Model.of(slope, intercept)
+        direction, along = system.direction(model, gradient, products, quality)
         turn = model.offset(along)
         length = _length(loss, point, direction, along + turn, anchor)
         point = LogisticPoint(
@@ -215,68 +232,51 @@ def replace_offset(loss: LogLoss, point: LogisticPoint, anchor: Matrix | float =
     return LogisticPoint(point.weights, point.products, best_offset(loss, point.products + anchor, point.offset))
 
 
-def _direction(
-    model: _Model, r: Matrix, Kr: Matrix, multiply: Multiply, quality: Quality, controls: Controls
-) -> tuple[Matrix, Matrix]:
-    """Newton's direction x and ``K x``: ``(I + W K) x = r``, solved as well as the distance from the answer asks for.
+@dataclass(frozen=True)
+class _InKernelSpace:
+    """Conjugate gradients with K itself as the preconditioner."""
 
-    What conjugate gradients leave, R, is added to the answer where that does not spoil it. The weights are then
-    ``G - W K x``, so that they stand for probabilities next to those of the new point, and the gap is small.
-    """
-    squared = inner(r, Kr)
-    share = min(_LOOSE, float(np.sqrt(squared / abs(quality.primal))))
-    enough, goal = share**2 * squared, (_LAST * controls.goal) ** 2 * abs(quality.squared_norm)
+    multiply: Multiply
+    controls: Controls
 
-    def precondition(R: Matrix) -> Matrix:
-        controls.products += 1
-        return pair(multiply(R), R)
+    def is_done(self, r: Matrix, quality: Quality) -> bool:
+        return quality.violation <= self.controls.goal
 
-    # In terms of K x the matrix is K^-1 + W, and K its preconditioner: pairs (K x, x) need no inverse.
-    search = ConjugateGradients(lambda V: V[1] + model.curve(V[0]), precondition, r, of_pair, first=pair(Kr, r))
-    left = squared
-    for _ in range(min(2 * r.size + 10, _MOST_PRODUCTS)):
-        if not search.advance():
-            # Only rounding, or a function that is not a kernel, bends downwards.
-            break
-        KR, R = search.preconditioned
-        squared, left = inner(R, KR), inner(KR, model.curve(KR))
-        if not squared > enough or left <= goal:
-            break
-    (Kx, x), (KR, R) = search.x, search.preconditioned
-    # The quadratic model has fallen by half of this, and R changes it by half of the difference.
-    gain = inner(r, Kx)
-    return (x, Kx) if left - squared > _SPOILT * gain else (x + R, Kx + KR)
+    def direction(self, model: Model, r: Matrix, Kr: Matrix, quality: Quality) -> tuple[Matrix, Matrix]:
+        """Solved as well as the distance from the answer asks for.
+
+        What conjugate gradients leave, R, is added to the answer where that does not spoil it. The weights are then
+        ``G - W K x``, so that they stand for probabilities next to those of the new point, and the gap is small.
+        """
+        squared = inner(r, Kr)
+        share = min(_LOOSE, float(np.sqrt(squared / abs(quality.primal))))
+        enough, goal = share**2 * squared, (_LAST * self.controls.goal) ** 2 * abs(quality.squared_norm)
+
+        def precondition(R: Matrix) -> Matrix:
+            self.controls.products += 1
+            return pair(self.multiply(R), R)
+
+        # In terms of K x the matrix is K^-1 + W, and K its preconditioner: pairs (K x, x) need no inverse.
+        search = ConjugateGradients(lambda V: V[1] + model.curve(V[0]), precondition, r, of_pair, first=pair(Kr, r))
+        left = squared
+        for _ in range(min(2 * r.size + 10, _MOST_PRODUCTS)):
+            if not search.advance():
+                # Only rounding, or a function that is not a kernel, bends downwards.
+                break
+            KR, R = search.preconditioned
+            squared, left = inner(R, KR), inner(KR, model.curve(KR))
+            if not squared > enough or left <= goal:
+                break
+        (Kx, x), (KR, R) = search.x, search.preconditioned
+        # The quadratic model has fallen by half of this, and R changes it by half of the difference.
+        gain = inner(r, Kx)
+        return (x, Kx) if left - squared > _SPOILT * gain else (x + R, Kx + KR)
 
 
 def _length(loss: LogLoss, point: LogisticPoint, direction: Matrix, turn: Matrix, anchor: Matrix | float) -> float:
-    """The length of the step, where the slope along it is next to nothing.
-
-    The slope and not the objective is looked at: no digits are lost where the objective hardly changes any more. It
-    rises with the length, since the objective is convex.
-    """
     start = point.decision + anchor
 
-    def slope_at(t: float) -> float:
-        left = point.weights + t * direction - loss.pull(start + t * turn)
-        return inner(left, turn)
+    def slope(t: float) -> float:
+        return inner(point.weights + t * direction - loss.pull(start + t * turn), turn)
 
-    first = slope_at(0.0)
-    if not first < 0:
-        return 1.0
-    low, low_slope, high, high_slope = 0.0, first, np.inf, np.inf
-    t = following = 1.0
-    for _ in range(_MOST_TRIALS):
-        t = following
-        slope = slope_at(t)
-        if abs(slope) <= _FLATTENED * abs(first) or slope <= first:
-            break
-        if slope < 0:
-            low, low_slope = t, slope
-        else:
-            high, high_slope = t, slope
-        if np.isinf(high):
-            following = t * min(2.0, max(1.2, first / (first - low_slope)))
-            continue
-        secant = low + (high - low) * low_slope / (low_slope - high_slope)
-        following = min(max(secant, low + 0.1 * (high - low)), high - 0.1 * (high - low))
-    return t
+    return flat_step(slope, left=_FLATTENED, longest=np.inf)

@@ -29,6 +29,7 @@ from mercer.engine import lapack, memory, threads
 from mercer.engine.progress import Progress
 from mercer.engine.trace import record
 from mercer.gram.hold import reserve_square, whole_matrix
+from mercer.solvers.algebra.line_search import halved_step
 from mercer.solvers.risk.ordinal_problem import OrdinalProblem, QuadraticLoss, best_cuts, solve_small, widest_step
 from mercer.solvers.solution import Certificate, Solution, Status
 
@@ -338,16 +339,17 @@ class NewtonPath:
 
         Nearly always the first one does, so that each is expanded at once.
         """
-        step = 1.0 if self._fixed else widest_step(self.cuts, direction.cuts)
         slack = 1e-14 * abs(merit)
-        while step > 1e-12:
+
+        def attempt(step: float) -> float | None:
             coefficients = self.coefficients + step * direction.coefficients
             latent = self.latent + step * direction.latent
             cuts = self.cuts + step * direction.cuts
             expansion = self._expand(latent, cuts)
             value = self._merit(coefficients, latent, expansion)
-            if value <= merit + _ARMIJO * step * direction.slope + slack:
-                self.coefficients, self.latent, self.cuts, self.expansion = coefficients, latent, cuts, expansion
-                return value
-            step *= 0.5
-        return None
+            if not value <= merit + _ARMIJO * step * direction.slope + slack:
+                return None
+            self.coefficients, self.latent, self.cuts, self.expansion = coefficients, latent, cuts, expansion
+            return value
+
+        return halved_step(attempt, 1.0 if self._fixed else widest_step(self.cuts, direction.cuts))

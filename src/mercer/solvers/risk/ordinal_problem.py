@@ -19,6 +19,7 @@ import numpy as np
 
 from mercer._types import Positions, Vector
 from mercer.gram.protocol import GramMatrix
+from mercer.solvers.algebra.line_search import halved_step
 from mercer.solvers.risk.cumulative_links import Link, Slopes
 
 Ends = tuple[Vector, Vector, Vector]
@@ -240,24 +241,29 @@ def best_cuts(problem: OrdinalProblem, latent: Vector, cuts: Vector, steps: int 
     """The best cut-points for given latent values, to rounding, by Newton's method; and the expansion there."""
     expansion = problem.expand(latent, cuts)
     for _ in range(steps):
-        direction = expansion.cut_step()
-        decrease = -float(expansion.cut_slope @ direction)
-        if not decrease > 0.0:
+        direction, loss = expansion.cut_step(), expansion.loss
+        found = _move(problem, latent, cuts, direction, expansion)
+        if found is None:
             break
-        step = widest_step(cuts, direction)
-        loss = expansion.loss
-        while True:
-            trial = problem.expand(latent, cuts + step * direction)
-            if trial.loss <= loss - 1e-4 * step * decrease + _slack(loss):
-                break
-            step *= 0.5
-            if step < 1e-10:
-                return cuts, expansion
-        cuts, expansion = cuts + step * direction, trial
-        at_rest = loss - trial.loss <= _slack(loss) and step == 1.0
-        if at_rest:
+        step, expansion = found
+        cuts = cuts + step * direction
+        if loss - expansion.loss <= _slack(loss) and step == 1.0:
             break
     return cuts, expansion
+
+
+def _move(
+    problem: OrdinalProblem, latent: Vector, cuts: Vector, direction: Vector, expansion: QuadraticLoss
+) -> tuple[float, QuadraticLoss] | None:
+    """The longest step that lowers the loss, by halving, and the expansion there; None if there is none."""
+    slope = float(expansion.cut_slope @ direction)
+
+    def attempt(step: float) -> tuple[float, QuadraticLoss] | None:
+        trial = problem.expand(latent, cuts + step * direction)
+        is_good = trial.loss <= expansion.loss + 1e-4 * step * slope + _slack(expansion.loss)
+        return (step, trial) if is_good else None
+
+    return halved_step(attempt, widest_step(cuts, direction), 1e-10) if slope < 0.0 else None
 
 
 def _slack(value: float) -> float:

@@ -23,6 +23,7 @@ from mercer._types import Matrix
 from mercer.engine import threads
 from mercer.engine.progress import Progress
 from mercer.engine.trace import record
+from mercer.solvers.algebra.line_search import flat_step
 from mercer.solvers.risk.kernel_products import KernelProducts
 from mercer.solvers.risk.rows import QuadraticModel, RowFunction
 
@@ -169,7 +170,7 @@ class Newton:
         return Point(C, self.K @ C, shift)
 
     def _search(self, rows: RowFunction, lam: float, residual: Residual, change: Point) -> float:
-        """How far to go: all the way if that gains enough, else to where the slope is about zero."""
+        """How far to go; 0 where rounding is all that is left."""
         point, F, dF = residual.point, residual.point.F, change.F
         linear = lam * float((point.KC * change.C).sum())
         square = lam * float((change.C * change.KC).sum())
@@ -182,20 +183,10 @@ class Newton:
         start = slope(0.0)
         if not start < 0:
             return 0.0
-        end = slope(1.0)
-        if end <= -_LEVEL * start:
+        # Where curvatures jump, a whole step that gains something leads to fewer steps than one to where it is flat.
+        if rows.value(F + dF) + linear + 0.5 * square <= rows.value(F) + _GAIN * start:
             return 1.0
-        value = rows.value(F)
-        if rows.value(F + dF) + linear + 0.5 * square <= value + _GAIN * start:
-            return 1.0
-        low, high = 0.0, 1.0
-        for _ in range(_SEARCH):
-            middle = 0.5 * (low + high)
-            middle_slope = slope(middle)
-            if abs(middle_slope) <= -_LEVEL * start:
-                return middle
-            low, high = (middle, high) if middle_slope < 0 else (low, middle)
-        return low
+        return flat_step(slope, left=_LEVEL)
 
 
 def root_of_rising(slope: Callable[[float], float], start: float) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.engine.trace import record
 from mercer.losses import HalfSquare
+from mercer.solvers.algebra.line_search import halved_step
 from mercer.solvers.risk.continuation import Curve, follow
 from mercer.solvers.risk.kernel_products import KernelProducts
 from mercer.solvers.risk.quadratic import Aim, AsBox
@@ -190,13 +190,24 @@ class _Equations:
             record("Newton steps", steps, {"violation": size})
             if not np.isfinite(step).all():
                 break
-            moved = self.K @ step[: len(Kc)]
-            length, residual = _shorten(self.residual, c, Kc, step, moved, size)
-            if residual is None:
+            better = self._move(c, Kc, step, size)
+            if better is None:
                 break
-            c, Kc, r = c + length * step, Kc + length * moved, residual
+            c, Kc, r = better
             size = float(np.linalg.norm(r))
         return c, Kc, size, steps
+
+    def _move(self, c: Vector, Kc: Vector, step: Vector, size: float) -> tuple[Vector, Vector, Vector] | None:
+        """c, Kc and the residual after the longest part of a step, by halving, at which the residual falls."""
+        moved = self.K @ step[: len(Kc)]
+
+        def attempt(t: float) -> tuple[Vector, Vector, Vector] | None:
+            at = c + t * step, Kc + t * moved
+            r = self.residual(*at)
+            with np.errstate(over="ignore", invalid="ignore"):
+                return (*at, r) if np.linalg.norm(r) < (1.0 - 1e-4 * t) * size else None
+
+        return halved_step(attempt, shortest=0.5**_HALVINGS)
 
     def _system(self, c: Vector, Kc: Vector) -> NDArray[np.float64]:
         problem, n, m = self.problem, len(Kc), len(c)
@@ -239,18 +250,3 @@ def _solved(system: NDArray[np.float64], right: Vector) -> Vector:
         warnings.simplefilter("ignore", LinAlgWarning)
         factor = threads.abandonable(lambda: lu_factor(system, overwrite_a=True, check_finite=False))
         return np.asarray(lu_solve(factor, right, check_finite=False))
-
-
-def _shorten(
-    residual: Callable[[Vector, Vector], Vector], c: Vector, Kc: Vector, step: Vector, moved: Vector, size: float
-) -> tuple[float, Vector | None]:
-    """The longest part of a step, by halving, at which the residual falls, and that residual."""
-    length = 1.0
-    for _ in range(_HALVINGS):
-        r = residual(c + length * step, Kc + length * moved)
-        with np.errstate(over="ignore", invalid="ignore"):
-            falls = np.linalg.norm(r) < (1.0 - 1e-4 * length) * size
-        if falls:
-            return length, r
-        length *= 0.5
-    return 0.0, None

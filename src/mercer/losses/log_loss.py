@@ -12,18 +12,39 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit, xlog1py
+from scipy.special import expit, xlog1py
 
 from mercer._types import Matrix, Vector
+from mercer.losses.margin import Logistic
 
 # The product of a relative change and its logarithm is finite up to here.
 _LARGEST = 1e300
+_LOGISTIC = Logistic()
 
 
 class Slope(ABC):
-    """The loss next to some decision values: ``pull`` (n, m) is minus its gradient, each row times its cost."""
+    """The loss next to some decision values.
+
+    ``pull`` (n, m) is minus its gradient, each row times its cost; ``probabilities`` (n, m) are of the classes, or
+    of the second of two. The second derivatives W are sums over pairs of columns, ``W_i = sum_ab w_i,ab e e'``. Here
+    ``e = e_a - e_b``, or ``e_a`` for the only pair (0, 0) of one column, and no w is negative.
+    """
 
     pull: Matrix
+    probabilities: Matrix
+
+    @property
+    @abstractmethod
+    def scalar(self) -> Vector:
+        """The mean of the eigenvalues of W in each row, (n,), except for the one that is 0."""
+
+    @abstractmethod
+    def pair_weights(self) -> Matrix:
+        """``w``, (n, pairs)."""
+
+    @abstractmethod
+    def pull_pairs(self, nu: Matrix) -> Matrix:
+        """``sum_ab nu_i,ab d w_i,ab / d f_ij``, (n, m), for ``nu`` of shape (n, pairs)."""
 
     @abstractmethod
     def curve(self, Z: Matrix) -> Matrix:
@@ -70,6 +91,16 @@ class LogLoss(ABC):
     def columns(self) -> int:
         """Columns of decision values."""
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the decision values."""
+        return len(self.codes), self.columns
+
+    @property
+    @abstractmethod
+    def pairs(self) -> list[tuple[int, int]]:
+        """The pairs of columns that the second derivatives are sums over."""
+
     @abstractmethod
     def value(self, F: Matrix) -> float:
         """The sum over the rows at decision values ``F`` (n, m)."""
@@ -98,15 +129,18 @@ class TwoClasses(LogLoss):
         return 1
 
     @property
+    def pairs(self) -> list[tuple[int, int]]:
+        return [(0, 0)]
+
+    @property
     def _signs(self) -> Matrix:
         return np.where(self.codes == 1, 1.0, -1.0)[:, None]
 
     def value(self, F: Matrix) -> float:
-        return float(-(self.cost @ log_expit(self._signs * F)[:, 0]))
+        return float(self.cost @ _LOGISTIC.value(self._signs, F)[:, 0])
 
     def pull(self, F: Matrix) -> Matrix:
-        signs = self._signs
-        missing: Matrix = self.cost[:, None] * signs * expit(-signs * F)
+        missing: Matrix = -self.cost[:, None] * _LOGISTIC.gradient(self._signs, F)
         return missing
 
     def slope(self, F: Matrix) -> Slope:
@@ -116,24 +150,29 @@ class TwoClasses(LogLoss):
 @dataclass(frozen=True, eq=False)
 class _TwoClassSlope(Slope):
     pull: Matrix
-    second: Matrix
+    probabilities: Matrix
     first: Matrix
     cost: Vector
 
     @property
-    def variance(self) -> Matrix:
-        """Cost times the product of both probabilities."""
-        return self.cost[:, None] * self.first * self.second
+    def scalar(self) -> Vector:
+        return self.pair_weights()[:, 0]
+
+    def pair_weights(self) -> Matrix:
+        return self.cost[:, None] * self.first * self.probabilities
+
+    def pull_pairs(self, nu: Matrix) -> Matrix:
+        return nu * self.pair_weights() * (self.first - self.probabilities)
 
     def shares(self, change: Matrix) -> tuple[Matrix, Matrix]:
-        weighted = self.cost[:, None] * np.hstack([self.first, self.second])
+        weighted = self.cost[:, None] * np.hstack([self.first, self.probabilities])
         return weighted, _relative(np.hstack([-change, change]), weighted)
 
     def curve(self, Z: Matrix) -> Matrix:
-        return self.variance * Z
+        return self.pair_weights() * Z
 
     def total(self) -> Matrix:
-        return self.variance.sum(keepdims=True)
+        return self.pair_weights().sum(keepdims=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +191,10 @@ class ManyClasses(LogLoss):
     @property
     def columns(self) -> int:
         return self.count
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        return _pairs(self.count)
 
     def _odds(self, F: Matrix) -> tuple[Matrix, Vector, Vector, Vector]:
         """``exp(f_j - f_y - t)`` with 0 for the class itself, their sum, ``exp(-t)`` and t: the largest, at least 0."""
@@ -196,6 +239,22 @@ class _ManyClassSlope(Slope):
     weighted: Matrix
     codes: NDArray[np.intp]
 
+    @property
+    def scalar(self) -> Vector:
+        return (self.weighted * (1.0 - self.probabilities)).sum(axis=1) / (self.weighted.shape[1] - 1)
+
+    def pair_weights(self) -> Matrix:
+        first, second = np.array(_pairs(self.weighted.shape[1])).T
+        return self.weighted[:, first] * self.probabilities[:, second]
+
+    def pull_pairs(self, nu: Matrix) -> Matrix:
+        # By d (p_a p_b) / d f_j = p_a p_b ([a = j] + [b = j] - 2 p_j).
+        weighted = nu * self.pair_weights()
+        out = -2.0 * self.probabilities * weighted.sum(axis=1, keepdims=True)
+        for column, pair in zip(weighted.T, _pairs(self.weighted.shape[1]), strict=True):
+            out[:, pair] += column[:, None]
+        return out
+
     def shares(self, change: Matrix) -> tuple[Matrix, Matrix]:
         return self.weighted, _relative(change, self.weighted)
 
@@ -213,6 +272,11 @@ class _ManyClassSlope(Slope):
         return np.diag(shared.sum(axis=1)) - (shared + shared.T) / 2
 
 
+def _pairs(count: int) -> list[tuple[int, int]]:
+    """All pairs of different classes."""
+    return [(a, b) for a in range(count) for b in range(a + 1, count)]
+
+
 def _relative(change: Matrix, weighted: Matrix) -> Matrix:
     """``change / weighted``; minus infinity, which no part is small enough for, where a probability is zero."""
     nothing = np.where(change == 0, 0.0, -np.inf)
@@ -223,6 +287,7 @@ def _relative(change: Matrix, weighted: Matrix) -> Matrix:
     return relative
 
 
-def log_loss(codes: NDArray[np.intp], cost: Vector, classes: int) -> LogLoss:
-    """The loss of as many classes, two or more."""
+def log_loss(codes: NDArray[np.intp], cost: Vector | float, classes: int) -> LogLoss:
+    """The loss of as many classes, two or more; ``cost`` is that of each row, or of all."""
+    cost = np.broadcast_to(cost, codes.shape)
     return TwoClasses(codes, cost) if classes == 2 else ManyClasses(codes, cost, classes)

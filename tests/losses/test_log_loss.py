@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mercer.solvers.risk.log_loss import LogLoss, log_loss
+from mercer.losses.log_loss import LogLoss, log_loss
 from mercer.solvers.risk.newton import best_offset, pseudo_inverse
 
 RNG = np.random.default_rng(0)
@@ -50,6 +50,29 @@ def test_slope_and_curvature_against_finite_differences(classes: int) -> None:
     np.testing.assert_allclose(slope.curve(Z), bent, atol=1e-8)
     sums = np.stack([slope.curve(np.tile(e, (12, 1))).sum(axis=0) for e in np.eye(loss.columns)], axis=1)
     np.testing.assert_allclose(slope.total(), sums, atol=1e-12)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("scale", [0.1, 2.0, 30.0])
+def test_curvatures_are_sums_over_pairs(classes: int, scale: float) -> None:
+    loss, h = loss_of(classes), 1e-6
+    F = scale * RNG.normal(size=loss.shape)
+    slope, c = loss.slope(F), loss.columns
+    trace = np.zeros(12)
+    for j in range(c):
+        unit = np.tile(np.eye(c)[j], (12, 1))
+        product = np.zeros((12, c))
+        for (a, b), w in zip(loss.pairs, slope.pair_weights().T, strict=True):
+            e = np.eye(c)[a] - (np.eye(c)[b] if a != b else 0.0)
+            product += (w * e[j])[:, None] * e
+        np.testing.assert_allclose(product, slope.curve(unit), atol=1e-14)
+        trace += product[:, j]
+    np.testing.assert_allclose(slope.scalar, trace / max(c - 1, 1), rtol=1e-12, atol=1e-14)
+    nu = RNG.normal(size=slope.pair_weights().shape)
+    for j in range(c):
+        step = h * np.eye(c)[j]
+        bend = (loss.slope(F + step).pair_weights() - loss.slope(F - step).pair_weights()) / (2 * h)
+        np.testing.assert_allclose(slope.pull_pairs(nu)[:, j], (nu * bend).sum(axis=1), atol=1e-8)
 
 
 @pytest.mark.parametrize("classes", [3, 5])
