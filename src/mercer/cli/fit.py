@@ -306,7 +306,7 @@ def _read(options: FitOptions) -> tuple[Table, dict[str, Notation | DateForm]]:
         table = replace(table, columns=columns)
     rest = table.drop([name for name in options.drop if name in table.names])
     text = None if _says_how(options) else _only_text(rest, options.target)
-    return (table, numbers) if text is None else _read(replace(options, roles={text: "text"}))
+    return (table, numbers) if text is None else _read(replace(options, text=[text]))
 
 
 def _says_how(options: FitOptions) -> bool:

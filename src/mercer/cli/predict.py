@@ -16,7 +16,7 @@ from mercer._optional import optional
 from mercer.cli import use_blocks
 from mercer.cli.answers import answers, check_answers, kept_columns
 from mercer.cli.files import write_atomically
-from mercer.cli.options import STANDARD, UseOptions
+from mercer.cli.options import STANDARD, PredictOptions
 from mercer.cli.reading import Reading
 from mercer.cli.show import Printer
 from mercer.cli.standard_input import NAME, as_file
@@ -40,7 +40,7 @@ _WRITERS: dict[str, Callable[[Any, Path], None]] = {
 }
 
 
-def predict(options: UseOptions) -> None:
+def predict(options: PredictOptions) -> None:
     """Predict for every row of one or more tables; write or print the predictions."""
     printer = Printer(options.quiet, options.json)
     writer = writer_of(options.out)
@@ -71,10 +71,10 @@ def predict(options: UseOptions) -> None:
 class _Part:
     """One of the files that are predicted for."""
 
-    def __init__(self, name: str, path: str, options: UseOptions) -> None:
+    def __init__(self, name: str, path: str, options: PredictOptions) -> None:
         # A name in another encoding than UTF-8 is not text that a table can hold.
         self.name = NAME if name == STANDARD else name.encode("utf-8", "replace").decode("utf-8")
-        self.options = replace(options, data=path, others=[])
+        self.options = replace(options, data=path)
         self.is_one_of_several = len(options.files) > 1
 
     def whole(self, model: TableModel, printer: Printer) -> tuple[Any, dict[str, np.ndarray], str]:
@@ -219,11 +219,11 @@ def _in_blocks(parts: list[_Part], model: TableModel) -> Iterator[Any]:
             yield from part.in_blocks(model)
 
 
-def _say_written(printer: Printer, options: UseOptions, model: TableModel, rows: int) -> None:
+def _say_written(printer: Printer, options: PredictOptions, model: TableModel, rows: int) -> None:
     printer.say(f"Wrote {counted(rows, 'prediction')} of {model.target} to {options.out}.", "bold green")
 
 
-def _result(options: UseOptions, model: TableModel, rows: int, frame: Any = None) -> dict[str, Any]:
+def _result(options: PredictOptions, model: TableModel, rows: int, frame: Any = None) -> dict[str, Any]:
     """The predictions as plain values; those that were written are only counted."""
     lists = {} if frame is None or options.out is not None else {str(name): _entries(frame[name]) for name in frame}
     prefixed = f"predicted {model.target}"
@@ -232,7 +232,7 @@ def _result(options: UseOptions, model: TableModel, rows: int, frame: Any = None
     predicted = lists.pop(named[-1]) if named else None
     facts = {
         "model": str(options.model),
-        "data": options.data if not options.others else options.files,
+        "data": options.files[0] if len(options.files) == 1 else options.files,
         "target": model.target,
         "rows": rows,
         "out": None if options.out is None else str(options.out),

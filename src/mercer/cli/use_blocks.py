@@ -11,7 +11,7 @@ from mercer._errors import ParameterError
 from mercer.cli.answers import kept_columns
 from mercer.cli.checks import is_several
 from mercer.cli.large import Part, Predicted
-from mercer.cli.options import UseOptions
+from mercer.cli.options import PredictOptions, UseOptions
 from mercer.cli.reading import Reading
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.sink import write_blocks
@@ -43,7 +43,7 @@ def is_in_blocks(options: UseOptions, model: TableModel) -> bool:
     return is_plain and data.is_file() and data.stat().st_size > _LARGE
 
 
-def write(options: UseOptions, frames: Iterator[Any]) -> int:
+def write(options: PredictOptions, frames: Iterator[Any]) -> int:
     """Write predictions as they are made, block by block, and return their number.
 
     Raises
@@ -60,7 +60,7 @@ def write(options: UseOptions, frames: Iterator[Any]) -> int:
     return write_blocks(options.out, frames)
 
 
-def blocks_of(options: UseOptions, model: TableModel) -> Iterator[tuple[Any, Any, Locate]]:
+def blocks_of(options: PredictOptions, model: TableModel) -> Iterator[tuple[Any, Any, Locate]]:
     """The rows in blocks of data frames: the columns to predict from, those that are kept or None, and their places."""
     names, dtype = _columns(options, model)
     blocks = Blocks(options.data, columns=names, dtype=dtype, encoding=options.encoding).frames()
