@@ -136,7 +136,7 @@ def fit(options: FitOptions) -> None:
     """Fit a model to a table, score it on held-out rows, and write it to a file."""
     check_fit(options)
     Printer(options.quiet, options.json).begin(f"Reading {options.data} ...")
-    _work("fit" if options.approximation is None else "fit_blocks").fit(options)
+    _work("fit" if options.approximation is None else "landmarks").fit(options)
 
 
 @_command(

@@ -13,14 +13,13 @@ import numpy as np
 
 from mercer._errors import DataError
 from mercer._optional import optional
-from mercer.cli import use_blocks
 from mercer.cli.answers import answers, check_answers, kept_columns
 from mercer.cli.files import write_atomically
 from mercer.cli.options import STANDARD, PredictOptions
 from mercer.cli.reading import Reading
 from mercer.cli.show import Printer
 from mercer.cli.standard_input import NAME, as_file
-from mercer.cli.use import columns_of, load_model, words_of_work, written_rows
+from mercer.cli.use import blocks_of, columns_of, is_in_blocks, load_model, words_of_work, write_in_blocks, written_rows
 from mercer.data.blocks.written import is_written, written_columns
 from mercer.data.table import Table
 from mercer.data.unknown import one_note_a_column
@@ -48,9 +47,9 @@ def predict(options: PredictOptions) -> None:
     check_answers(options, model)
     with config(memory=options.memory, n_jobs=options.n_jobs), ExitStack() as stack:
         parts = [_Part(name, stack.enter_context(as_file(name)), options) for name in options.files]
-        if any(use_blocks.is_in_blocks(part.options, model) for part in parts):
+        if any(is_in_blocks(part.options, model) for part in parts):
             with printer.progress("predict"):
-                rows = use_blocks.write(options, _in_blocks(parts, model))
+                rows = write_in_blocks(options, _in_blocks(parts, model))
             printer.object(_result(options, model, rows))
             _say_written(printer, options, model, rows)
             return
@@ -96,7 +95,7 @@ class _Part:
     def in_blocks(self, model: TableModel) -> Iterator[Any]:
         """The same, block by block."""
         options = self.options
-        for X, kept, locate in use_blocks.blocks_of(options, model):
+        for X, kept, locate in blocks_of(options, model):
             predicted, more, _ = answers(X, model, options, options.data, locate)
             files = np.full(len(predicted), self.name, dtype=object) if self.is_one_of_several else None
             yield _frame(files, kept, _named(model.target, predicted, more))
