@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import SchemaError
 from mercer._optional import optional
 from mercer.data.column_encoder import checked_kinds
-from mercer.data.column_entries import not_dates
+from mercer.data.column_entries import dates_of
 from mercer.data.encoding import as_table
 from mercer.data.fitted import Fitted
 from mercer.data.schema import (
@@ -181,7 +181,9 @@ def _typed(frame: Any, schema: Schema, source: str, locate: Locate) -> Any:
     for name, kind in schema.kinds.items():
         column = frame[name]
         if kind == "date":
-            columns[name] = _as_dates(column, name, source, locate)
+            seconds, missing = dates_of(column, name, source, locate)
+            columns[name] = np.round(1e6 * seconds).astype("datetime64[us]")
+            columns[name][missing] = np.datetime64("NaT")
         elif kind == "text":
             gaps = column.isna().to_numpy()
             columns[name] = np.array(
@@ -195,13 +197,3 @@ def _typed(frame: Any, schema: Schema, source: str, locate: Locate) -> Any:
             # Where pandas turns text into a type of its own.
             result[name] = result[name].astype(object)
     return result
-
-
-def _as_dates(column: Any, name: str, source: str, locate: Locate) -> Any:
-    """As ``datetime64`` in universal time, without a zone."""
-    pandas = optional("pandas", "reading columns")
-    dates = pandas.to_datetime(column, errors="coerce", utc=True, format="ISO8601")
-    bad = np.flatnonzero((dates.isna() & column.notna()).to_numpy())
-    if bad.size:
-        raise SchemaError(f"{source}, {locate(int(bad[0]))}, {not_dates(name, column.to_numpy(), bad.tolist())}")
-    return dates.dt.tz_localize(None).to_numpy()
