@@ -14,8 +14,8 @@ import mercer
 
 SOURCE = Path(mercer.__file__).parent
 MOST = 7
-# Options that commands share, and comparisons of samples, whose parameters are public.
-PUBLIC = {"cli/arguments.py": {"fit_options", "predict_options", "use_options"}, "comparison.py": {"mmd", "hsic"}}
+# Comparisons of samples, whose parameters are public.
+PUBLIC = {"comparison.py": {"mmd", "hsic"}}
 
 
 def crowded(tree: ast.AST) -> set[str]:

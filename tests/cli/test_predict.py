@@ -17,7 +17,7 @@ import pytest
 
 import mercer
 from cli_output import refusal
-from mercer.cli import main, use_blocks
+from mercer.cli import main, use
 from mercer.data.blocks import reading
 
 RNG = np.random.default_rng(0)
@@ -86,7 +86,7 @@ def test_several_files_in_blocks_give_the_same_table(
 ) -> None:
     arguments = [models / "ridge.mercer", "may.csv", "june.csv", "--keep", "id,town", "--interval", "0.8"]
     assert run(capsys, "predict", *arguments, "-o", "whole.csv")[0] == 0
-    monkeypatch.setattr(use_blocks, "_LARGE", 1)
+    monkeypatch.setattr(use, "_LARGE", 1)
     assert run(capsys, "predict", *arguments, "-o", "blocks.csv")[0] == 0
     pd.testing.assert_frame_equal(pd.read_csv("blocks.csv"), pd.read_csv("whole.csv"))
     code, _, err = run(capsys, "predict", *arguments, "-o", "blocks.tsv")
@@ -238,7 +238,7 @@ def test_kept_columns_of_text_are_those_of_the_file(
     keep = ["--keep", ",".join(own), "-o", "out.csv"]
     for step in ("whole", "twice", "blocks"):
         if step == "blocks":
-            monkeypatch.setattr(use_blocks, "_LARGE", 1)
+            monkeypatch.setattr(use, "_LARGE", 1)
             monkeypatch.setattr(reading, "_MOST_ROWS", 2)
         files = [name] * (1 + (step == "twice"))
         code, _, err = run(capsys, "predict", models / "ridge.mercer", *files, *keep)
@@ -258,7 +258,7 @@ def test_kept_columns_of_parquet_have_their_types_in_blocks(
     frame.to_parquet("kept.parquet", index=False)
     for step in ("whole", "blocks"):
         if step == "blocks":
-            monkeypatch.setattr(use_blocks, "_LARGE", 1)
+            monkeypatch.setattr(use, "_LARGE", 1)
             monkeypatch.setattr(reading, "_MOST_ROWS", 16)
         for out in ("out.csv", "out.parquet"):
             assert run(capsys, "predict", models / "ridge.mercer", "kept.parquet", "--keep", "id", "-o", out)[0] == 0
@@ -401,7 +401,7 @@ def test_a_stop_leaves_no_file(capsys: Any, models: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr("mercer.KernelRidge.interval", stop)
     for large in (2**26, 1):
-        monkeypatch.setattr(use_blocks, "_LARGE", large)
+        monkeypatch.setattr(use, "_LARGE", large)
         arguments = ["predict", models / "ridge.mercer", "may.csv", "--interval", "0.9", "-o", "out.csv"]
         assert run(capsys, *arguments)[0] == 130
         assert sorted(path.name for path in Path().iterdir()) == ["june.csv", "may.csv"]

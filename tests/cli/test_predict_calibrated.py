@@ -16,7 +16,8 @@ from sklearn.metrics import log_loss
 import mercer
 from cli_output import refusal
 from mercer.cli import main
-from mercer.cli.hold_out import Draw
+from mercer.cli.hold_out import hold_out
+from mercer.data.target import read_target
 
 
 @pytest.fixture(autouse=True)
@@ -130,7 +131,7 @@ def test_what_was_fitted_without_is_told_to_be_fitted_with(capsys: Any) -> None:
 def test_numbers_over_landmarks_have_intervals_by_held_out_rows(capsys: Any, model: str, given: list[str]) -> None:
     options = ("-t", "level", "--drop", "kind", "--model", model, "--approximation", "nystroem", "--landmarks", "10")
     options += tuple(word for setting in ["gamma=1.0", *given] for word in ("--set", setting))
-    rng = np.random.default_rng(2)
+    rng = np.random.default_rng(3)
     size = rng.uniform(0, 6, 800)
     level = np.sin(size) + 0.3 * rng.normal(size=800)
     pd.DataFrame({"size": size, "level": level, "kind": "low"}).to_csv("old.csv", index=False)
@@ -140,7 +141,7 @@ def test_numbers_over_landmarks_have_intervals_by_held_out_rows(capsys: Any, mod
     frame, truth = pd.read_csv(io.StringIO(out)), pd.read_csv("new.csv")["level"]
     assert 0.8 < np.mean((frame["level 5%"] <= truth) & (truth <= frame["level 95%"])) < 0.97
     old = pd.read_csv("old.csv")
-    held_out = old[Draw(0.1, False, 0).masks().next(old["level"].to_numpy())]
+    held_out = old.iloc[hold_out(read_target(old["level"], "level"), 0.1, 0)[1]]
     loaded = mercer.load("m.mercer")
     errors = np.sort(np.abs(held_out["level"] - loaded.predict(held_out[["size"]])))
     np.testing.assert_allclose(frame["level 95%"] - frame["level"], errors[72], rtol=1e-6)
@@ -151,7 +152,7 @@ def test_numbers_over_landmarks_have_intervals_by_held_out_rows(capsys: Any, mod
 def test_classes_over_landmarks_have_sets_by_held_out_rows(capsys: Any, model: str) -> None:
     options = ("-t", "kind", "--drop", "level", "--model", model, "--approximation", "nystroem", "--landmarks", "10")
     given = ("--set", "gamma=1.0", "--set", "C=1", "--test-size", "0.3")
-    rows = Draw(0.3, True, 0).masks().next(pd.read_csv("old.csv")["kind"].to_numpy()).sum()
+    rows = len(hold_out(read_target(pd.read_csv("old.csv")["kind"], "kind"), 0.3, 0)[1])
     words = f"split conformal prediction by the {rows} rows held out"
     assert 54 <= rows <= 66 and fitted(capsys, *options, *given)["calibration"] == words
     code, out, err = run(capsys, "predict", "m.mercer", "new.csv", "--drop", "level", "--interval", "0.9", "--proba")
@@ -165,11 +166,11 @@ def test_landmarks_without_held_out_rows_are_not_calibrated(capsys: Any) -> None
     options = ("fit", "old.csv", "-t", "level", "--approximation", "nystroem", "--calibrate", "-o", "m.mercer")
     code, _, err = run(capsys, *options, "--test-size", "0")
     assert code == 2 and "--calibrate with --approximation learns from the rows held out" in refusal(err)
-    old = pd.read_csv("old.csv")
-    first = int(np.argmax(Draw(0.1, False, 0).masks().next(old["level"].to_numpy())))
-    old.iloc[:first].to_csv("old.csv", index=False)
+    pd.read_csv("old.csv").iloc[:2].to_csv("old.csv", index=False)
     code, _, err = run(capsys, *options, "--drop", "kind")
-    assert code == 2 and "too few rows to hold some out" in refusal(err) and not Path("m.mercer").exists()
+    assert (
+        code == 2 and "2 rows are too few to hold out a share of 0.1" in refusal(err) and not Path("m.mercer").exists()
+    )
 
 
 def test_landmarks_without_calibration_say_how_to_get_intervals(capsys: Any) -> None:

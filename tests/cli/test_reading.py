@@ -19,7 +19,7 @@ import pytest
 import mercer
 from cli_output import refusal
 from mercer._errors import ModelFileError
-from mercer.cli import main, use_blocks
+from mercer.cli import main, use
 from mercer.cli.stored import check_report
 
 RNG = np.random.default_rng(0)
@@ -63,7 +63,7 @@ def test_a_model_reads_new_tables_as_it_read_the_first(capsys: Any, monkeypatch:
     code, out, err = run(capsys, "predict", "m.mercer", "new.csv", "--keep", "day,size")
     whole = pd.read_csv(io.StringIO(out))
     assert code == 0 and whole["size"].tolist() == TABLE["size"][:30].tolist()
-    monkeypatch.setattr(use_blocks, "_LARGE", 1)
+    monkeypatch.setattr(use, "_LARGE", 1)
     assert run(capsys, "predict", "m.mercer", "new.csv", "--keep", "day,size", "-o", "p.csv")[0] == 0
     pd.testing.assert_frame_equal(pd.read_csv("p.csv"), whole)
 

@@ -8,15 +8,15 @@ import pandas as pd
 import pytest
 
 from mercer.data.encoding import TableEncoder
-from mercer.data.rank_table import RankTable
+from mercer.data.feature_table import FeatureTable
 from mercer.data.unknown import one_note_a_column
 
 TRAINING = pd.DataFrame({"town": ["Ulm", "Zug"] * 6, "size": range(12)})
 NEW = pd.DataFrame({"town": ["Rom", "Rom", "Ulm"], "size": [1, 2, 3]})
 
 
-@pytest.mark.parametrize("encoder", [RankTable(), TableEncoder()], ids=["ranks", "indicators"])
-def test_blocks_have_one_note_a_column(encoder: RankTable | TableEncoder) -> None:
+@pytest.mark.parametrize("encoder", [FeatureTable(), TableEncoder()], ids=["features", "indicators"])
+def test_blocks_have_one_note_a_column(encoder: FeatureTable | TableEncoder) -> None:
     encoder.fit(TRAINING)
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")

@@ -18,7 +18,7 @@ import estimator_table
 import kernel_table
 import mercer
 from mercer import kernels, maps
-from mercer.data.rank_table import RankTable
+from mercer.data.feature_table import FeatureTable
 from mercer.estimators.table import TableModel
 from mercer.kernels.function import rests_on_a_function
 
@@ -48,10 +48,10 @@ IMAGES = [RNG.integers(0, 255, (6, 6)).astype(np.uint8) for _ in range(24)]
 Case = tuple[Callable[[], Any], Any]
 
 
-def _on_ranks(frame: pd.DataFrame) -> TableModel:
+def _in_blocks(frame: pd.DataFrame) -> TableModel:
     """What the command line makes of rows in blocks."""
-    table = RankTable().fit(frame)
-    model = mercer.KernelRidge(kernel=kernels.Anova(0.3, 0.5)).fit(table.transform(frame), Y)
+    table = FeatureTable().fit(frame)
+    model = mercer.KernelRidge(kernel=kernels.Laplacian(2.0)).fit(table.transform(frame), Y)
     return TableModel(model).take(table, model, 1.0, 2.0)
 
 
@@ -151,7 +151,7 @@ CASES |= {
         ),
         FRAME[:4],
     ),
-    "table, ranks": (lambda: _on_ranks(DATED), DATED[:4]),
+    "table, in blocks": (lambda: _in_blocks(DATED), DATED[:4]),
     "table, text": (
         lambda: TableModel(
             mercer.SVC(kernel=kernels.RBF(1.0).on(["size"]) + kernels.Spectrum(2).on(["text"])), roles={"text": "text"}

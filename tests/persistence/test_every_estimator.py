@@ -48,9 +48,9 @@ from mercer import (
     save,
 )
 from mercer._errors import ModelFileError
-from mercer.data.rank_table import RankTable
+from mercer.data.feature_table import FeatureTable
 from mercer.estimators.table import TableModel
-from mercer.kernels import RBF, Anova, Laplacian, Linear, Polynomial
+from mercer.kernels import RBF, Laplacian, Linear, Polynomial
 from mercer.priors import LogNormal
 
 RNG = np.random.default_rng(0)
@@ -67,10 +67,10 @@ KERNEL = 0.5 * RBF([1.0, 2.0, 3.0]) + Linear()
 DATED = FRAME.assign(day=pd.date_range("2026-01-01", periods=40, freq="7h"))
 
 
-def on_ranks(frame: pd.DataFrame, y: np.ndarray) -> TableModel:
+def in_blocks(frame: pd.DataFrame, y: np.ndarray) -> TableModel:
     """What the command line makes of rows in blocks."""
-    table = RankTable().fit(frame)
-    model = KernelRidge(kernel=Anova(0.3, 0.5)).fit(table.transform(frame), y)
+    table = FeatureTable().fit(frame)
+    model = KernelRidge(kernel=Laplacian(2.0)).fit(table.transform(frame), y)
     return TableModel(model).take(table, model, 1.0, 2.0)
 
 
@@ -277,7 +277,7 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
         lambda: TableModel(KernelRidge(kernel="rbf"), impute="median").fit(FRAME.mask(FRAME["size"] > 1), Y),
         NEW_FRAME,
     ),
-    "table, ranks": (lambda: on_ranks(DATED, Y), DATED[20:]),
+    "table, in blocks": (lambda: in_blocks(DATED, Y), DATED[20:]),
 }
 
 

@@ -14,7 +14,7 @@ from sklearn.base import is_classifier
 
 from mercer._errors import DataError, MercerWarning, ParameterError
 from mercer._registered import MODELS, model_class
-from mercer.cli.options import UseOptions
+from mercer.cli.options import PredictOptions
 from mercer.data.schema import Locate
 from mercer.data.words import closest_names, listing
 from mercer.estimators.shared.intervals import Intervals
@@ -24,7 +24,7 @@ ALL = "all"
 """The word for every column in ``--keep``."""
 
 
-def check_answers(options: UseOptions, model: TableModel) -> None:
+def check_answers(options: PredictOptions, model: TableModel) -> None:
     """Raise an error unless the model can answer all that is requested; called before any rows are read.
 
     Raises
@@ -117,7 +117,7 @@ def kept_columns(keep: Sequence[str], names: Sequence[str], source: str) -> list
 
 
 def answers(
-    columns: Any, model: TableModel, options: UseOptions, source: str, locate: Locate
+    columns: Any, model: TableModel, options: PredictOptions, source: str, locate: Locate
 ) -> tuple[np.ndarray, dict[str, np.ndarray], str]:
     """Predictions, further columns beside them, and in words how intervals were computed.
 
@@ -126,7 +126,7 @@ def answers(
     columns : data frame or sparse matrix
         What the model predicts from.
     model : TableModel
-    options : UseOptions
+    options : PredictOptions
     source : str
         The name of the table in messages.
     locate : callable

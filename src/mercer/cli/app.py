@@ -10,35 +10,25 @@ import gc
 import importlib
 import importlib.metadata
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
 
-from mercer._registered import MODELS
-from mercer.cli.arguments import (
-    Drop,
-    Json,
-    Model,
-    explain_options,
-    fit_options,
-    means_options,
-    plot_options,
-    predict_options,
-    use_options,
-    with_options,
-)
-from mercer.cli.checks import PLOTS, check_explain, check_fit, check_plot, check_report, check_use
+from mercer.cli.arguments import with_options
+from mercer.cli.checks import check_explain, check_fit, check_plot, check_predict, check_report, check_use
 from mercer.cli.options import (
+    PLOTS,
     STANDARD,
     ExplainOptions,
     FitOptions,
+    Json,
+    Model,
     PlotOptions,
+    PredictOptions,
     ReportOptions,
+    TuneOptions,
     UseOptions,
-    parse_seconds,
 )
 from mercer.cli.outcome import ending, require_output
 from mercer.cli.show import Printer
@@ -86,6 +76,17 @@ def _examples(*commands: str) -> str:
     return "\n\n".join(["Examples:", *commands])
 
 
+def _command(options: type, *examples: str) -> Callable[[Callable[[Any], None]], Any]:
+    """Make a function of some options a command."""
+    return lambda function: app.command(epilog=_examples(*examples))(with_options(options)(function))
+
+
+def _begin(options: UseOptions) -> None:
+    files = [name for name in options.files if name]
+    rows = f" and the rows of {', '.join('standard input' if name == STANDARD else name for name in files)}"
+    Printer(options.quiet, options.json).begin(f"Reading the model {options.model}{rows if files else ''} ...")
+
+
 @app.callback(invoke_without_command=True)
 def _start(
     context: typer.Context,
@@ -120,254 +121,99 @@ Read on in docs/guide/command_line.md; mercer COMMAND --help shows its options.
 """
 """What follows the list of commands where none is named."""
 
-_MODEL_NAMES = "|".join(MODELS)
 
-
-@app.command(
-    epilog=_examples(
-        "mercer fit houses.csv --target price",
-        "mercer fit houses.csv -t price --tune 60s",
-        "mercer fit sms.tsv -t label --text message",
-        "mercer fit graphs.json -t label",
-        "mercer fit 'rows/*.parquet' -t price --approximation nystroem --landmarks 2000",
-        'mercer fit houses.csv -t price --kernel "0.5*RBF(2.0) + Linear()" --set alpha=0.1',
-        "mercer fit sample:iris --model svc --calibrate",
-    )
+@_command(
+    FitOptions,
+    "mercer fit houses.csv --target price",
+    "mercer fit houses.csv -t price --tune 60s",
+    "mercer fit sms.tsv -t label --text message",
+    "mercer fit graphs.json -t label",
+    "mercer fit 'rows/*.parquet' -t price --approximation nystroem --landmarks 2000",
+    'mercer fit houses.csv -t price --kernel "0.5*RBF(2.0) + Linear()" --set alpha=0.1',
+    "mercer fit sample:iris --model svc --calibrate",
 )
-@with_options(fit_options, before="settings")
-def fit(
-    common: FitOptions,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            "-m",
-            metavar=_MODEL_NAMES,
-            help="By default auto for tables, which needs no choice, and else the first other one of the task.",
-        ),
-    ] = None,
-    kernel: Annotated[
-        str | None,
-        typer.Option("--kernel", "-k", metavar="EXPR", help='rbf, linear, poly, ... or "0.5*RBF(2.0) + Linear()".'),
-    ] = None,
-    tune: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            show_default=False,
-            help="Search for penalties and parameters of the kernel for so long, as in 60s or 5m; see mercer tune.",
-        ),
-    ] = None,
-) -> None:
+def fit(options: FitOptions) -> None:
     """Fit a model to a table, score it on held-out rows, and write it to a file."""
-    seconds = None if tune is None else parse_seconds(tune, "--tune")
-    _fit(replace(common, model=model, kernel=kernel, tune=seconds))
-
-
-def _fit(options: FitOptions) -> None:
     check_fit(options)
     Printer(options.quiet, options.json).begin(f"Reading {options.data} ...")
-    _work("fit" if options.approximation is None else "fit_blocks").fit(options)
+    _work("fit" if options.approximation is None else "landmarks").fit(options)
 
 
-@app.command(
-    epilog=_examples(
-        "mercer tune houses.csv -t price --model svr --budget 5m",
-        "mercer tune sample:digits --kernel rbf --kernel laplacian --log tune.jsonl",
-        'mercer tune sms.tsv -t label --text message -k "Spectrum(2)" -k "Spectrum(3)" -k "Spectrum(4)"',
-    )
+@_command(
+    TuneOptions,
+    "mercer tune houses.csv -t price --model svr --budget 5m",
+    "mercer tune sample:digits --kernel rbf --kernel laplacian --log tune.jsonl",
+    'mercer tune sms.tsv -t label --text message -k "Spectrum(2)" -k "Spectrum(3)" -k "Spectrum(4)"',
 )
-@with_options(fit_options, before="settings")
-def tune(
-    common: FitOptions,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            "-m",
-            metavar="|".join(name for name in MODELS if name != "auto"),
-            help="By default svc for classes and ridge for numbers.",
-        ),
-    ] = None,
-    kernel: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kernel",
-            "-k",
-            metavar="EXPR",
-            help="A kernel whose free parameters are searched; may be repeated, to choose among several.",
-            show_default=False,
-        ),
-    ] = None,
-    folds: Annotated[int, typer.Option(metavar="N", help="Parts of the rows; each is left out once.")] = 5,
-    budget: Annotated[str, typer.Option(metavar="TIME", help="How long to search: 60, 60s, 5m or 1h.")] = "60s",
-    log: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="A file with a line of JSON for each candidate. Run again with the same file, the search goes on "
-            "where it was stopped.",
-        ),
-    ] = None,
-) -> None:
+def tune(options: TuneOptions) -> None:
     """Search for the best penalties and kernel parameters, then fit, score and write the best model.
 
     The search sees the training part alone, by folds; the score is that of rows which it never saw. Ranges come from
     the data. Ctrl-C ends the search, and the best candidate so far is fitted and written.
     """
-    kernels = kernel or []
-    _fit(
-        replace(
-            common,
-            model=model,
-            kernel=kernels[0] if kernels else None,
-            kernels=kernels,
-            tune=parse_seconds(budget, "--budget"),
-            time_option="--budget",
-            folds=folds,
-            log=log,
-        )
-    )
+    check_fit(options)
+    Printer(options.quiet, options.json).begin(f"Reading {options.data} ...")
+    _work("fit").fit(options)
 
 
-@app.command(
-    epilog=_examples(
-        "mercer predict houses.mercer new.csv --out prices.csv",
-        "mercer predict houses.mercer new.csv --interval 0.9 --std",
-        "mercer predict iris.mercer sample:iris --proba --keep species",
-        "mercer predict houses.mercer may.csv june.csv --keep all --out prices.parquet",
-        "cat new.csv | mercer predict houses.mercer - | head",
-    )
+@_command(
+    PredictOptions,
+    "mercer predict houses.mercer new.csv --out prices.csv",
+    "mercer predict houses.mercer new.csv --interval 0.9 --std",
+    "mercer predict iris.mercer sample:iris --proba --keep species",
+    "mercer predict houses.mercer may.csv june.csv --keep all --out prices.parquet",
+    "cat new.csv | mercer predict houses.mercer - | head",
 )
-@with_options(predict_options, before="drop")
-def predict(
-    common: UseOptions,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="A .csv, .tsv or .parquet file; by default, and with -, the predictions are printed.",
-            show_default=False,
-        ),
-    ] = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMNS|all",
-            show_default=False,
-            help="Columns of DATA that are written before the predictions, as in --keep id,town; may be repeated.",
-        ),
-    ] = None,
-    interval: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            show_default=False,
-            help="Of numbers, also an interval for each row that contains a new observation with this probability, as "
-            "in 0.9; auto, ridge, gp, and all models after --calibrate. Of classes, after it, a set of classes.",
-        ),
-    ] = None,
-    deviations: Annotated[
-        bool, typer.Option("--std", help="Of numbers, also the standard deviation of each prediction; auto, gp.")
-    ] = False,
-    probabilities: Annotated[
-        bool,
-        typer.Option(
-            "--proba",
-            "--probabilities",
-            help="Of classes, also the probability of each; auto, logistic, gpc, and all after --calibrate.",
-        ),
-    ] = False,
-    decisions: Annotated[bool, typer.Option("--decision", help="Of classes, also the decision values.")] = False,
-) -> None:
+def predict(options: PredictOptions) -> None:
     """Predict the target for the rows of tables, and say how sure each prediction is."""
-    options = replace(
-        common,
-        out=None if out is not None and str(out) == STANDARD else out,
-        keep=keep or [],
-        interval=interval,
-        deviations=deviations,
-        probabilities=probabilities,
-        decisions=decisions,
-    )
     if options.out is None:
         require_output()
-    _begin_use(options)
+    check_predict(options)
+    _begin(options)
     _work("predict").predict(options)
 
 
-@app.command(epilog=_examples("mercer evaluate houses.mercer more.csv"))
-@with_options(use_options, before="drop")
+@_command(UseOptions, "mercer evaluate houses.mercer more.csv")
 def evaluate(options: UseOptions) -> None:
     """Score a model on a table that also contains the target."""
     require_output()
-    _begin_use(options)
+    check_use(options)
+    _begin(options)
     _work("use").evaluate(options)
 
 
-@app.command(
-    epilog=_examples("mercer explain sms.mercer sms.csv --row 17", "mercer explain iris.mercer sample:iris --row 60")
+@_command(
+    ExplainOptions, "mercer explain sms.mercer sms.csv --row 17", "mercer explain iris.mercer sample:iris --row 60"
 )
-@with_options(explain_options, before="drop")
 def explain(options: ExplainOptions) -> None:
     """Show what the parts of a row, such as substrings or columns, contribute to the decision of a model."""
     if options.out is None:
         require_output()
     check_explain(options)
-    Printer(options.quiet, options.json).begin(f"Reading the model {options.model} and the rows of {options.data} ...")
+    _begin(options)
     _work("explain").explain(options)
 
 
-def _begin_use(options: UseOptions) -> None:
-    check_use(options)
-    data = ", ".join("standard input" if name == STANDARD else name for name in options.files)
-    Printer(options.quiet, options.json).begin(f"Reading the model {options.model} and the rows of {data} ...")
-
-
-@app.command(epilog=_examples("mercer report houses.mercer", "mercer report houses.mercer more.csv --out houses.html"))
-@with_options(means_options, before="axes")
-def report(
-    means: dict[str, Any],
-    model: Model,
-    data: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="DATA",
-            help="Rows that were not used for the fit, preferably with the target; without them the report describes "
-            "the model alone.",
-            show_default=False,
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="The page; by default named after MODEL.", show_default=False),
-    ] = None,
-    drop: Drop = None,
-) -> None:
+@_command(ReportOptions, "mercer report houses.mercer", "mercer report houses.mercer more.csv --out houses.html")
+def report(options: ReportOptions) -> None:
     """Write a report of a model: one page for a browser, without scripts, that loads nothing."""
-    options = ReportOptions(model, data, out or Path(f"{model.stem}.html"), drop or [], **means)
     check_report(options)
-    Printer(options.quiet, options.json).begin(f"Reading the model {model} ...")
+    _begin(options)
     _work("report_page").report(options)
 
 
-@app.command(
-    epilog=_examples(
-        "mercer plot flowers.mercer flowers.csv --what boundary --out flowers.svg",
-        "mercer plot houses.mercer more.csv --what relevance",
-        "mercer plot sms.mercer sms.csv --what contributions --row 17",
-    )
+@_command(
+    PlotOptions,
+    "mercer plot flowers.mercer flowers.csv --what boundary --out flowers.svg",
+    "mercer plot houses.mercer more.csv --what relevance",
+    "mercer plot sms.mercer sms.csv --what contributions --row 17",
 )
-@with_options(plot_options, before="axes")
 def plot(options: PlotOptions) -> None:
     """Draw a picture of a model and of rows."""
     if not options.what:
         typer.echo("\n".join(f"  --what {name:14}{words}" for name, words in PLOTS.items()), err=True)
     check_plot(options)
-    Printer(options.quiet, options.json).begin(f"Reading the model {options.model} ...")
+    _begin(options)
     _work("plot").plot(options)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,14 @@ from mercer._errors import ParameterError
 from mercer._registered import MODELS
 from mercer.cli.files import check_output
 from mercer.cli.options import (
+    PLOTS,
     STANDARD,
     WAYS,
     ExplainOptions,
     FitOptions,
+    Means,
     PlotOptions,
+    PredictOptions,
     ReportOptions,
     UseOptions,
     parse_settings,
@@ -33,18 +35,6 @@ EXPLANATIONS = (*PREDICTIONS, ".json")
 
 PICTURES = (".svg", ".png", ".pdf")
 """The formats in which pictures are written."""
-
-PLOTS = {
-    "boundary": "which class is predicted where, over one or two columns",
-    "contributions": "what each part of one row (--row 17) adds to its decision",
-    "gram": "the kernel values of pairs of rows, as a map",
-    "margins": "the decision values of each class",
-    "ordinal": "the scale of ordered classes, with its thresholds",
-    "relevance": "how much each column counts",
-    "spectrum": "the eigenvalues of the kernel matrix",
-    "tube": "predictions beside the target, with the tube of a support vector regression",
-}
-"""The pictures of ``mercer plot``, in words; a test compares them with the module that draws them."""
 
 OVER_LANDMARKS: dict[str, tuple[str, ...]] = {
     "ridge": ("--landmarks auto", "--certify", "--checkpoint"),
@@ -91,6 +81,9 @@ def check_fit(options: FitOptions) -> None:
     check_choices(options.normalize, options.impute)
     if options.tune is not None:
         _check_search(options)
+    both = next((name for name in options.text if name in options.tree), None)
+    if both is not None:
+        raise ParameterError(f"--tree {both} and --text {both} are mutually exclusive; remove one.")
     target = options.target
     if target is not None and target in options.drop:
         raise ParameterError(f"the target {target!r} cannot be left out by --drop; remove one of them.")
@@ -231,7 +224,7 @@ def wrong_task(model: str, task: str) -> ParameterError:
 
 
 def check_use(options: UseOptions) -> None:
-    """Raise an error if the options of ``mercer predict`` or ``evaluate`` are wrong for any files.
+    """Raise an error if the options of a command that uses a model are wrong for any files.
 
     Raises
     ------
@@ -240,20 +233,9 @@ def check_use(options: UseOptions) -> None:
     """
     if str(options.model) == STANDARD:
         raise ParameterError("the model must be a file; only DATA can be -, standard input.")
-    files = [name for name in options.files if name != STANDARD]
-    if len(options.files) - len(files) > 1:
+    files = [name for name in options.files if name and name != STANDARD]
+    if options.files.count(STANDARD) > 1:
         raise ParameterError("- stands for standard input, which can be read once only; name it once.")
-    if options.out is not None:
-        check_output(options.out, [*files, options.model])
-        if options.out.suffix.lower() not in PREDICTIONS:
-            raise ParameterError(
-                f"--out {options.out}: predictions are written as {', '.join(PREDICTIONS)}; name such a file."
-            )
-    if options.interval is not None and not 0 < options.interval < 1:
-        raise ParameterError(
-            f"--interval must be between 0 and 1, but is {options.interval:g}; it is the share of new observations "
-            "that the intervals are to contain, as in --interval 0.9."
-        )
     _check_means(options)
     check_begins(options.model)
     for name in files:
@@ -261,23 +243,48 @@ def check_use(options: UseOptions) -> None:
             check_source(name)
 
 
-def check_report(options: ReportOptions) -> None:
-    """Raise an error if the options of ``mercer report`` are wrong for any files.
+def check_predict(options: PredictOptions) -> None:
+    """As :func:`check_use`, for ``mercer predict``.
 
     Raises
     ------
     ParameterError, DataError, ModelFileError
-        If they are wrong; the message says what to do instead.
+        If the options are wrong; the message says what to do instead.
     """
-    inputs: list[str | Path] = [options.model] if options.data is None else [options.model, options.data]
-    check_output(options.out, inputs)
-    _check_means(options)
-    check_begins(options.model)
-    if options.data is None:
-        return
+    _check_written(options.out, options, PREDICTIONS, "predictions")
+    if options.interval is not None and not 0 < options.interval < 1:
+        raise ParameterError(
+            f"--interval must be between 0 and 1, but is {options.interval:g}; it is the share of new observations "
+            "that the intervals are to contain, as in --interval 0.9."
+        )
+    check_use(options)
+
+
+def check_report(options: ReportOptions) -> None:
+    """As :func:`check_use`, for ``mercer report``.
+
+    Raises
+    ------
+    ParameterError, DataError, ModelFileError
+        If the options are wrong; the message says what to do instead.
+    """
+    check_output(options.page, [options.model, *filter(None, options.files)])
+    _check_one_file(options, "a report is of one; name the one to judge by")
+    check_use(options)
+
+
+def _check_one_file(options: UseOptions, why: str) -> None:
     if is_several(options.data):
-        raise ParameterError(f"{options.data} is a pattern of files, and a report is of one; name the one to judge by.")
-    check_source(options.data)
+        raise ParameterError(f"{options.data} is a pattern of files, and {why}.")
+
+
+def _check_written(out: Path | None, options: UseOptions, suffixes: tuple[str, ...], what: str) -> None:
+    """Raise unless a table can be written to ``out``, where a file is named."""
+    if out is None:
+        return
+    check_output(out, [*(name for name in options.files if name != STANDARD), options.model])
+    if out.suffix.lower() not in suffixes:
+        raise ParameterError(f"--out {out}: {what} are written as {', '.join(suffixes)}; name such a file.")
 
 
 def check_plot(options: PlotOptions) -> None:
@@ -292,9 +299,9 @@ def check_plot(options: PlotOptions) -> None:
         raise ParameterError("--what is missing; choose one of these pictures.")
     if options.what not in PLOTS:
         raise ParameterError(f"--what must be {' or '.join(PLOTS)}, but is {options.what!r}.")
-    if options.out.suffix.lower() not in PICTURES:
+    if options.picture.suffix.lower() not in PICTURES:
         raise ParameterError(
-            f"pictures are written as {', '.join(PICTURES)}, but --out is {options.out}; name a file that ends so."
+            f"pictures are written as {', '.join(PICTURES)}, but --out is {options.picture}; name a file that ends so."
         )
     if options.columns and options.what != "boundary":
         raise ParameterError(f"--column is for --what boundary, but --what is {options.what}; leave it out.")
@@ -305,12 +312,9 @@ def check_plot(options: PlotOptions) -> None:
             f"--column names {options.columns[0]!r} twice; name two different columns, or give the option once."
         )
     _check_plotted_row(options)
-    check_output(options.out, [options.model, options.data])
-    _check_means(options)
-    check_begins(options.model)
-    if is_several(options.data):
-        raise ParameterError(f"{options.data} is a pattern of files, and a picture is of one; name the one to draw.")
-    check_source(options.data)
+    check_output(options.picture, [options.model, options.data])
+    _check_one_file(options, "a picture is of one; name the one to draw")
+    check_use(options)
 
 
 def _check_plotted_row(options: PlotOptions) -> None:
@@ -338,14 +342,8 @@ def check_explain(options: ExplainOptions) -> None:
         raise ParameterError(f"--by must be parts or rows, but is {options.by!r}.")
     if is_several(options.data):
         raise ParameterError(f"{options.data} is a pattern; name the one file that holds the row.")
-    if options.out is not None and options.out.suffix.lower() not in EXPLANATIONS:
-        raise ParameterError(
-            f"--out {options.out}: contributions are written as {', '.join(EXPLANATIONS)}; name such a file."
-        )
-    # What follows asks for a file of predictions.
-    if options.out is not None:
-        check_output(options.out, [options.data, options.model])
-    check_use(replace(options, out=None))
+    _check_written(options.out, options, EXPLANATIONS, "contributions")
+    check_use(options)
 
 
 def default_output(data: str) -> Path:
@@ -367,7 +365,7 @@ def _check_from_1(name: str, value: int) -> None:
         raise ParameterError(f"--{name} must be a whole number of at least 1, but is {value}.")
 
 
-def _check_means(options: Any) -> None:
+def _check_means(options: Means) -> None:
     if options.memory is not None:
         parse_bytes(options.memory)
     if options.n_jobs is not None:

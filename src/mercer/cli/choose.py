@@ -17,8 +17,11 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from mercer._registered import command_line_of, model_class
+from mercer._types import Matrix
 from mercer.cli.job import Job
 from mercer.data.column_statistics import variance_of_entries
+from mercer.data.feature_table import FeatureTable
+from mercer.data.target import Target
 from mercer.engine.progress import Progress
 from mercer.engine.threads import one_blas_thread
 from mercer.estimators.table import Prepared, TableModel
@@ -41,6 +44,13 @@ _FOLDS = 5
 # More classes are many pairs to solve: three folds are enough, and separate fits are quicker than a path, pair by pair.
 _FEW_CLASSES = 3
 _FOLDS_OF_MANY_CLASSES = 3
+
+# Over landmarks: with fewer rows defaults stand; entries of the sample that are looked at, of wide tables fewer rows.
+_FEWEST, _ENTRIES, _LANDMARKS = 40, 1_000_000, 400
+_ALPHAS = 10.0 ** np.arange(-2.0, 4.5, 0.5)
+# The parameter that a model without one learns itself.
+_PENALTY = {"ridge": "alpha", "logistic": "C", "svc": "C", "svr": "C"}
+_OF_KERNELS = ("kernel", "gamma", "degree", "coef0")
 
 _Rows = NDArray[np.intp]
 
@@ -102,13 +112,13 @@ def _by_leave_one_out(model: TableModel, job: Job, width_is_open: bool, seed: in
     if np.ptp(y) == 0:
         return None
     prepared = model.prepared(X, y, schema=job.schema)
-    best = by_leave_one_out(prepared, job.schema.encoded_columns if width_is_open else None)
+    _, best = _least_error(prepared, job.schema.encoded_columns if width_is_open else None)
     model.estimator.set_params(**best)
     return words_of_choice(best, "exact leave-one-out", len(some))
 
 
-def by_leave_one_out(prepared: Prepared, columns: int | None) -> dict[str, float]:
-    """The penalty, and of so many columns the width, of the least error of left-out rows; no width for None."""
+def _least_error(prepared: Prepared, columns: int | None) -> tuple[float, dict[str, float]]:
+    """The least error of left-out rows, and its penalty and, of so many columns, width; no width for None."""
     widths: list[dict[str, float]] = [{}] if columns is None else [{"gamma": factor / columns} for factor in _WIDTHS]
     trials: list[tuple[float, dict[str, float]]] = []
     progress = Progress(len(widths), "choosing alpha")
@@ -118,7 +128,64 @@ def by_leave_one_out(prepared: Prepared, columns: int | None) -> dict[str, float
             fitted = clone(prepared.estimator).set_params(alpha="loo", **width).fit(prepared.rows, prepared.target)
             trials.append((float(fitted.path_.loo.min()), {"alpha": fitted.alpha_, **width}))
             progress.advance()
-    return min(trials, key=lambda pair: pair[0])[1]
+    return min(trials, key=lambda pair: pair[0])
+
+
+def choose_over_landmarks(
+    table: FeatureTable, job: Job, parameters: Mapping[str, Any], seed: int
+) -> tuple[dict[str, float], str | None]:
+    r"""Return the parameters that the user left open, for a fit over landmarks, and what was chosen and how.
+
+    They are those of ridge regression over landmarks, of labels on their indicators, with the least error of left-out
+    rows. With the variance v of an indicator, the log loss has the second derivative v, and the penalty
+    :math:`\lambda` of least squares stands for :math:`C = 1 / (\lambda v)`. The hinge and the epsilon-insensitive
+    loss have slopes alone: of size 1, where half the squared loss has :math:`r / \lambda` at a residual r, so that
+    with their root mean square :math:`C = r / \lambda`. A Gaussian process learns its kernel and its noise.
+
+    Parameters
+    ----------
+    table : FeatureTable
+        The fitted encoding.
+    job : Job
+        Of a sample of the rows to learn from.
+    parameters : dict
+        Given by the user.
+    seed : int
+    """
+    name, is_open = _PENALTY.get(job.model), not {"kernel", "gamma"} & set(parameters)
+    targets, variance = _contrasts(job.target)
+    if name is None or len(targets) < _FEWEST or not targets.any() or (name in parameters and not is_open):
+        return {}, None
+    some = job.sample(job.train, max(_FEWEST, _ENTRIES // job.columns.shape[1]), seed)
+    rows, given = table.transform(job.rows(some)), {n: parameters[n] for n in _OF_KERNELS if n in parameters}
+    ridge = model_class("ridge", "regression")(alphas=_ALPHAS, **{"kernel": "rbf", **given})
+    kernel = ridge.kernel_for(rows)
+    if kernel is None or kernel.definiteness != "positive":
+        # The fit will reject it.
+        return {}, None
+    ridge.set_params(approximation="nystroem", n_landmarks=min(_LANDMARKS, len(some)), random_state=seed)
+    error, best = _least_error(Prepared(table, ridge, rows, targets[some]), rows.shape[1] if is_open else None)
+    penalty = best.pop("alpha")
+    if is_open and error > 1.0 - len(some) ** -0.5:
+        # Not certainly better than the mean: a function that stays close to that.
+        penalty = float(_ALPHAS[-1])
+    if name not in parameters:
+        # Of labels -1 and 1 the standard deviation is twice that of the indicator.
+        slope = {"svc": 2.0 * np.sqrt(variance * error), "svr": np.sqrt(error), "logistic": 1.0 / variance}
+        best[name] = penalty if job.model == "ridge" else float(slope[job.model]) / penalty
+    return best, words_of_choice(best, "leave-one-out over landmarks", len(some))
+
+
+def _contrasts(target: Target) -> tuple[Matrix, float]:
+    """Targets (n, t) as least squares takes them, and the variance of an indicator of a class, 1 for numbers."""
+    if target.task == "regression":
+        return ((target.values - target.values.mean()) / (target.values.std() or 1.0))[:, None], 1.0
+    classes, codes = np.unique(target.values, return_inverse=True)
+    indicators = (codes[:, None] == np.arange(len(classes))).astype(np.float64)
+    indicators = indicators[:, 1:] if len(classes) == 2 else indicators
+    shares = indicators.mean(axis=0)
+    variance = float(np.mean(shares * (1.0 - shares))) or 1.0
+    return (indicators - shares) / np.sqrt(variance), variance
 
 
 def _by_folds(model: TableModel, job: Job, width_is_open: bool, seed: int) -> str | None:

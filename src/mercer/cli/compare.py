@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -12,10 +11,10 @@ import numpy as np
 
 from mercer._errors import MercerError
 from mercer._registered import model_class
-from mercer.cli.command import FLAGS
+from mercer.cli.command import command_line
 from mercer.cli.job import Job
 from mercer.cli.learners import usage
-from mercer.cli.options import FitOptions
+from mercer.cli.options import FitOptions, TuneOptions
 from mercer.data.date_columns import expand_dates, find_dates
 from mercer.reports.score_words import TREES, score_name, score_text, with_article
 from mercer.reports.scores import CLEAR, Scores, lead
@@ -34,28 +33,6 @@ _SIMPLE = {
 _OF_THE_OLD = ("C", "alpha", "gamma", "degree", "coef0", "nu", "epsilon", "tol", "noise")
 
 _NO_SIGNAL = " So these columns may not tell the target; look at what was left out, or add rows and columns."
-
-# Options of one value, in the order of the help.
-_PLAIN = (
-    "target",
-    "task",
-    "model",
-    "kernel",
-    "normalize",
-    "impute",
-    "axes",
-    "encoding",
-    "sheet",
-    "approximation",
-    "landmarks",
-    "certify",
-    "test_size",
-    "test",
-    "rows",
-    "seed",
-    "memory",
-    "n_jobs",
-)
 
 
 def advice(
@@ -215,21 +192,9 @@ def _simpler(rival: str, options: FitOptions, job: Job) -> FitOptions | None:
     """The options of a fit of the linear model of that name, or beside trees of the default; None if there is none."""
     task, raw = job.target.task, usage(job.model, job.target.task).raw
     if rival == TREES:
-        plain = FitOptions(options.data)
-        chosen = (
-            "model",
-            "kernel",
-            "kernels",
-            "settings",
-            "normalize",
-            "impute",
-            "tune",
-            "folds",
-            "log",
-            "time_option",
-        )
-        default = replace(options, **{name: getattr(plain, name) for name in chosen})
-        return None if raw or job.schema.roles else default
+        chosen = ("model", "kernel", "kernels", "settings", "normalize", "impute", "tune", "folds", "log")
+        kept_options = {name: value for name, value in vars(options).items() if name not in chosen}
+        return None if raw or job.schema.roles else FitOptions(**kept_options)
     model, penalty = ("logistic", "C") if task == "classification" else ("ridge", "alpha")
     names = _names(options)
     if "kinds" in names:
@@ -238,26 +203,23 @@ def _simpler(rival: str, options: FitOptions, job: Job) -> FitOptions | None:
     kept = model_class(model, task)().get_params(deep=False).keys() - set(_OF_THE_OLD)
     settings = [item for name, item in zip(names, options.settings, strict=True) if name in kept]
     kinds = job.schema.kinds
-    texts = {name: "text" for name, kind in kinds.items() if kind == "text"} if raw else {}
-    roles = {**options.roles, **texts}
-    kernel = _linear_kernel(rival, {**job.schema.roles, **roles}, job)
+    texts = [name for name, kind in kinds.items() if kind == "text" and name not in options.text] if raw else []
+    roles = {**job.schema.roles, **options.roles, **dict.fromkeys(texts, "text")}
+    kernel = _linear_kernel(rival, roles, job)
     if kernel is None:
         return None
     numbers = [name for name, kind in kinds.items() if kind in ("number", "boolean")]
     gaps = raw and bool(numbers) and bool(job.columns[numbers].isna().to_numpy().any())
-    return replace(
-        options,
-        model=model,
-        kernel=kernel,
-        kernels=[],
+    changes = {
+        "model": model,
+        "kernel": kernel,
         # As of the linear model.
-        settings=[*settings, f"{penalty}=1"],
-        roles=roles,
-        impute="median" if gaps else options.impute,
-        tune=None,
-        folds=FitOptions.folds,
-        log=None,
-    )
+        "settings": [*settings, f"{penalty}=1"],
+        "text": [*options.text, *texts],
+        "impute": "median" if gaps else options.impute,
+    }
+    without = ("kernels", "tune", "folds", "log")
+    return FitOptions(**{name: value for name, value in vars(options).items() if name not in without} | changes)
 
 
 def _linear_kernel(rival: str, roles: Mapping[str, str], job: Job) -> str | None:
@@ -285,35 +247,11 @@ def tuning(options: FitOptions, job: Job) -> str:
     if options.tune is not None or use.raw or use.left_open is None:
         return ""
     # A role that a column has without being asked for is lost where a model is named.
-    roles = {name: role for name, role in job.schema.roles.items() if role in ("text", "tree")}
-    options = replace(options, roles={**roles, **options.roles})
+    roles = {
+        role: list(dict.fromkeys([*getattr(options, role), *(n for n, its in job.schema.roles.items() if its == role)]))
+        for role in ("text", "tree")
+    }
     settings = _without_old(options)
-    return command_line(replace(options, tune=60.0, model=job.model, settings=settings))
-
-
-def command_line(options: FitOptions) -> str:
-    """Return the command line of a fit, or of a search.
-
-    >>> command_line(FitOptions("my data.csv", target="y", kernel="linear", drop=["id"]))
-    "mercer fit 'my data.csv' --target y --kernel linear --drop id"
-    """
-    plain = FitOptions(options.data)
-    words = ["mercer", "fit" if options.tune is None else "tune", options.data]
-    for name in _PLAIN:
-        value = getattr(options, name)
-        if value != getattr(plain, name):
-            words += [f"--{name.replace('_', '-')}", str(value)]
-    words += [option for name, option in FLAGS.items() if getattr(options, name)]
-    words += [] if options.refit or options.test is not None else ["--no-refit"]
-    words += [word for kernel in options.kernels[1:] for word in ("--kernel", kernel)]
-    if options.tune is not None:
-        words += ["--budget", f"{options.tune:g}s"]
-        words += [] if options.folds == plain.folds else ["--folds", str(options.folds)]
-    for option, values in (("--set", options.settings), ("--drop", options.drop)):
-        words += [word for value in values for word in (option, value)]
-    words += [] if options.split is None else ["--split", *options.split]
-    for column, role in options.roles.items():
-        words += [f"--{role}", column]
-    if options.out is not None:
-        words += ["--out", str(options.out)]
-    return shlex.join(words)
+    return command_line(
+        TuneOptions(**{**vars(options), **roles, "tune": 60.0, "model": job.model, "settings": settings})
+    )

@@ -18,13 +18,13 @@ from sklearn.tree import DecisionTreeClassifier
 from mercer import persistence
 from mercer._errors import DataError, MercerError, MercerWarning, ParameterError, warn_user
 from mercer.cli.bad_rows import naming_lines
-from mercer.cli.checks import check_searched, default_output
+from mercer.cli.checks import default_output
 from mercer.cli.choose import choose
 from mercer.cli.command import name_of
 from mercer.cli.compare import advice, tuning
 from mercer.cli.hold_out import hold_out, split_by
 from mercer.cli.job import Job
-from mercer.cli.learners import choose_model, learner, requested_task, usage
+from mercer.cli.learners import choose_model, kernel_of, learner, parameters_of, target_of, usage
 from mercer.cli.options import FitOptions, parse_settings
 from mercer.cli.reading import Reading
 from mercer.cli.report import outcome, plan, process_peak
@@ -38,15 +38,13 @@ from mercer.data.readers import read_table
 from mercer.data.roles import VERBATIM
 from mercer.data.schema import are_trees, quantities
 from mercer.data.table import Table
-from mercer.data.target import Target, outlier_words, outlying, read_target
+from mercer.data.target import Target
 from mercer.data.words import counted, listing, shortened
 from mercer.engine.drafts import written_in_one_stroke
 from mercer.engine.memory import track
 from mercer.engine.settings import config
 from mercer.estimators.table import TableModel
 from mercer.estimators.table_kernels import columns_of, default_kernel, place
-from mercer.kernels.convert import NAMES
-from mercer.kernels.parse import parse_kernel
 from mercer.reports.plain_features import features, features_of_columns
 from mercer.reports.scores import baseline_scores, by_class, scores_of
 
@@ -72,7 +70,7 @@ def fit(options: FitOptions) -> None:
     page: Any = None if options.report is None else importlib.import_module("mercer.cli.report_page")
     if page is not None:
         page.require_packages()
-    parameters = _parameters(options)
+    parameters = parameters_of(options)
     printer = Printer(options.quiet, options.json)
     with config(memory=options.memory, n_jobs=options.n_jobs), warnings.catch_warnings():
         # Such a target is named with its place in the file.
@@ -208,7 +206,7 @@ def _before(
 
 def _trial(options: FitOptions) -> np.ndarray:
     """What another fit predicts for the rows that it holds out, which are the same for the same target and seed."""
-    parameters = _parameters(options)
+    parameters = parameters_of(options)
     table, numbers = _read(options)
     job = _prepare(table, options, parameters, numbers)
     model, size = table_model(job, options, parameters), choose_size(options, job)
@@ -270,23 +268,6 @@ def _words(job: Job, choice: str | None) -> str | None:
     return kernel if choice is None else f"{kernel}; {choice}"
 
 
-def _parameters(options: FitOptions) -> dict[str, Any]:
-    """The parameters of the estimator that the command line sets, as far as they can be read without the data."""
-    parameters = parse_settings(options.settings)
-    if options.tune is not None:
-        check_searched(parameters)
-    if options.kernel is not None:
-        parameters["kernel"] = _kernel(options.kernel)
-    if options.n_jobs is not None:
-        parameters["n_jobs"] = options.n_jobs
-    return parameters
-
-
-def _kernel(text: str) -> Any:
-    named = text.strip()
-    return named if named in NAMES else parse_kernel(named)
-
-
 def _read(options: FitOptions) -> tuple[Table, dict[str, Notation | DateForm]]:
     """The table, without what is dropped, with the roles of its columns; and columns in other notations of numbers.
 
@@ -306,7 +287,7 @@ def _read(options: FitOptions) -> tuple[Table, dict[str, Notation | DateForm]]:
         table = replace(table, columns=columns)
     rest = table.drop([name for name in options.drop if name in table.names])
     text = None if _says_how(options) else _only_text(rest, options.target)
-    return (table, numbers) if text is None else _read(replace(options, roles={text: "text"}))
+    return (table, numbers) if text is None else _read(replace(options, text=[text]))
 
 
 def _says_how(options: FitOptions) -> bool:
@@ -355,9 +336,7 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numb
     if not table.is_sparse:
         # A file with thousands of columns is read into as many blocks, and a copy has one for each type.
         columns = columns.copy()
-    task, asked = requested_task(options)
-    target = read_target(values, name, task, table.locate, asked)
-    _note_outlier(target, table)
+    target = target_of(values, name, options, table.locate)
     model, why = choose_model(options, table, target.task, parameters)
     use, by_default = usage(model, target.task), None
     cycles = {} if use.raw or table.is_sparse else find_dates(columns, list(table.roles))
@@ -371,7 +350,7 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numb
         by_default = None if "kernel" in parameters else default_kernel(schema)
         if by_default is not None:
             parameters["kernel"] = 1.0 * by_default if use.scaled else by_default
-        kernels = [place(_kernel(text), schema) for text in options.kernels]
+        kernels = [place(kernel_of(text), schema) for text in options.kernels]
         kernels = kernels or [place(parameters.get("kernel", "rbf"), schema)]
         used = {name for kernel in kernels for name in columns_of(kernel, schema)}
         schema = schema.only(used, "the kernel does not compare it")
@@ -401,18 +380,6 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any], numb
         table.source,
         how,
     )
-
-
-def _note_outlier(target: Target, table: Table) -> None:
-    """Warn of one target that all predictions will follow, with its place in the file."""
-    found = outlying(target.values) if target.task == "regression" else None
-    if found is not None:
-        row, distance = found
-        warn_user(
-            f"the target {target.name!r} is {target.values[row]:g} in {table.locate(row)}, {outlier_words(distance)} "
-            "Correct it, or leave that row out.",
-            MercerWarning,
-        )
 
 
 def _note_new_classes(target: Target, train: np.ndarray, test: np.ndarray) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from mercer._errors import DataError, MercerWarning
+from mercer._errors import DataError, MercerWarning, warn_user
 from mercer._optional import optional
 from mercer.data.target import Target
 from mercer.data.words import listing
@@ -45,7 +42,11 @@ def hold_out(target: Target, share: float, seed: int) -> tuple[np.ndarray, np.nd
             "class in both parts; add rows, change --test-size, or pass --test-size 0 for no score."
         )
     if single.any():
-        warn_of_single(target.name, target.values[single])
+        warn_user(
+            f"classes of {target.name!r} with one row only stay in the training part: "
+            f"{listing(target.values[single])}.",
+            MercerWarning,
+        )
     train, test = train_test_split(several, test_size=test_size, random_state=seed, stratify=codes[several])
     return np.sort(np.concatenate([train, rows[single]])), np.sort(test)
 
@@ -111,90 +112,3 @@ def split_by(
 def _last(codes: np.ndarray, share: float) -> np.ndarray:
     """The rows (n,) with the largest codes, at least such a share of them, and all rows with the same code."""
     return codes >= np.sort(codes)[len(codes) - max(1, int(np.ceil(share * len(codes))))]
-
-
-def warn_of_single(name: str, labels: np.ndarray) -> None:
-    """Warn that classes of the target ``name`` are only learned, because they have one row each."""
-    warnings.warn(
-        f"classes of {name!r} with one row only stay in the training part: {listing(labels)}.",
-        MercerWarning,
-        stacklevel=3,
-    )
-
-
-@dataclass(frozen=True)
-class Draw:
-    """The rows that are held out of rows that come in blocks, at random, with the same share of every class.
-
-    Of so many rows of a class in turn, as many are drawn as the share is of them: of every ten rows one for a share of
-    0.1. The first row of a class is never drawn, so that every class is in the training part. Which rows are drawn
-    depends on the targets and the seed alone, not on how the rows are cut into blocks.
-
-    Parameters
-    ----------
-    share : float
-        Above 0 and below 1.
-    by_class : bool
-        Whether the targets are classes.
-    seed : int
-
-    Examples
-    --------
-    >>> masks = Draw(0.25, False, 0).masks()
-    >>> int(masks.next(np.arange(60.0)).sum() + masks.next(np.arange(40.0)).sum())
-    25
-    """
-
-    share: float
-    by_class: bool
-    seed: int
-
-    def masks(self) -> Masks:
-        """Begin with the first row."""
-        return Masks(self)
-
-
-class Masks:
-    """Which rows of one block after the other are held out."""
-
-    def __init__(self, draw: Draw) -> None:
-        self._draw = draw
-        self._classes: dict[Any, _Turns] = {}
-
-    def next(self, y: np.ndarray) -> np.ndarray:
-        """The mask (r,) of the next rows, by their targets."""
-        by_class = self._draw.by_class
-        labels, codes, counts = np.unique(y if by_class else np.zeros(len(y)), return_inverse=True, return_counts=True)
-        mask = np.zeros(len(y), dtype=bool)
-        places = np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
-        # In the order in which classes come, so that it does not matter where blocks begin.
-        for code, label in sorted(enumerate(labels.tolist()), key=lambda pair: places[pair[0]][0]):
-            turns = self._classes.get(label)
-            if turns is None:
-                turns = self._classes[label] = _Turns(self._draw.share, [self._draw.seed, len(self._classes)])
-            mask[places[code]] = turns.next(len(places[code]))
-        return mask
-
-
-class _Turns:
-    """Of a fixed number of rows in turn some are drawn, and never the very first one."""
-
-    def __init__(self, share: float, seed: list[int]) -> None:
-        fraction = Fraction(share).limit_denominator(1000) or Fraction(1, round(1 / share))
-        # A share just below 1 leaves one row of a hundred.
-        self._drawn, self._turn = min(fraction, Fraction(99, 100)).as_integer_ratio()
-        self._random = np.random.default_rng(seed)
-        self._waiting = np.zeros(0, dtype=bool)
-        self._is_first = True
-
-    def next(self, count: int) -> np.ndarray:
-        """Whether each of the next rows is drawn."""
-        turns = max(0, -(-(count - len(self._waiting)) // self._turn))
-        keys = self._random.random((turns, self._turn))
-        if self._is_first and turns:
-            keys[0, 0], self._is_first = 1.0, False
-        drawn = np.zeros_like(keys, dtype=bool)
-        np.put_along_axis(drawn, np.argsort(keys, axis=1, kind="stable")[:, : self._drawn], True, axis=1)
-        row = np.concatenate([self._waiting, drawn.ravel()])
-        self._waiting = row[count:]
-        return row[:count]

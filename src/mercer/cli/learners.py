@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from mercer._errors import ParameterError
+from mercer._errors import MercerWarning, ParameterError, warn_user
 from mercer._registered import MODELS, CommandLine, command_line_of, model_class
-from mercer.cli.checks import wrong_task
-from mercer.cli.options import FitOptions
+from mercer.cli.checks import check_searched, wrong_task
+from mercer.cli.options import FitOptions, parse_settings
 from mercer.data.roles import ROLES
 from mercer.data.table import Table
+from mercer.data.target import Target, outlier_words, outlying, read_target
 from mercer.data.words import closest_names
 from mercer.kernels import RBF
+from mercer.kernels.convert import NAMES
+from mercer.kernels.parse import parse_kernel
 
 AUTO = "auto"
 """The model that reads tables itself."""
@@ -39,6 +42,46 @@ def requested_task(options: FitOptions) -> tuple[str | None, str]:
         return options.task, "that was asked for"
     tasks = list(MODELS[options.model]) if options.model is not None else []
     return (tasks[0], f"that is what --model {options.model} learns") if len(tasks) == 1 else (None, "")
+
+
+def target_of(values: Any, name: str, options: FitOptions, locate: Callable[[int], str]) -> Target:
+    """Read the target of a fit, and warn of one that all predictions will follow, with its place in the file.
+
+    Raises
+    ------
+    DataError
+        If it cannot be learned.
+    """
+    task, asked = requested_task(options)
+    target = read_target(values, name, task, locate, asked)
+    found = outlying(target.values) if target.task == "regression" else None
+    if found is not None:
+        row, distance = found
+        warn_user(
+            f"the target {name!r} is {target.values[row]:g} in {locate(row)}, {outlier_words(distance)} Correct it, or "
+            "leave that row out.",
+            MercerWarning,
+        )
+    return target
+
+
+def parameters_of(options: FitOptions) -> dict[str, Any]:
+    """Return the parameters of the estimator that the command sets, as far as they can be read without the data."""
+    parameters = parse_settings(options.settings)
+    if options.tune is not None:
+        check_searched(parameters)
+    given = {"n_jobs": options.n_jobs, "kernel": None if options.kernel is None else kernel_of(options.kernel)}
+    if options.approximation is not None:
+        checkpoint = None if options.checkpoint is None else str(options.checkpoint)
+        given |= {"approximation": options.approximation, "random_state": options.seed, "checkpoint": checkpoint}
+        given["n_landmarks"] = options.landmarks
+    return parameters | {name: value for name, value in given.items() if value is not None}
+
+
+def kernel_of(text: str) -> Any:
+    """Return the kernel that ``--kernel`` names: its name, or a kernel."""
+    named = text.strip()
+    return named if named in NAMES else parse_kernel(named)
 
 
 def choose_model(options: FitOptions, table: Table, task: str, parameters: Mapping[str, Any]) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from mercer._errors import DataError, MercerWarning, ParameterError
 from mercer._optional import optional
 from mercer.cli.explain import output_of, row_of
 from mercer.cli.files import write_atomically
-from mercer.cli.options import PlotOptions, UseOptions
+from mercer.cli.options import PlotOptions
 from mercer.cli.report_page import target_values
 from mercer.cli.show import Printer
 from mercer.cli.use import columns_of, load_model, read_rows
@@ -85,11 +85,11 @@ def plot(options: PlotOptions) -> None:
     with config(memory=options.memory, n_jobs=options.n_jobs), printer.progress("plot"):
         drawn = _read(options, model)
         display = _made(options.what, drawn).plot()
-    write_atomically(options.out, lambda draft: _save(display.figure_, draft, options.out.suffix))
+    write_atomically(options.picture, lambda draft: _save(display.figure_, draft, options.picture.suffix))
     pyplot.close(display.figure_)
     of = {"rows": int(drawn.X.shape[0])} if options.row is None else {"row": options.row}
-    printer.object({"picture": str(options.out), "what": options.what, **of})
-    printer.say(f"Wrote {options.out}.", "bold green")
+    printer.object({"picture": str(options.picture), "what": options.what, **of})
+    printer.say(f"Wrote {options.picture}.", "bold green")
 
 
 def _save(figure: Any, draft: Path, suffix: str) -> None:
@@ -102,8 +102,7 @@ def _save(figure: Any, draft: Path, suffix: str) -> None:
 
 def _read(options: PlotOptions, model: TableModel) -> _Drawn:
     """The rows of a picture, or the one of its contributions."""
-    rows = UseOptions(options.model, options.data, options.drop, options.axes, options.encoding, options.sheet)
-    table = read_rows(rows, model)
+    table = read_rows(options, model)
     seed = model.report_["seed"]
     if options.row is not None:
         output = output_of(options.label, model, options.model)

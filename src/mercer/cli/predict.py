@@ -13,14 +13,13 @@ import numpy as np
 
 from mercer._errors import DataError
 from mercer._optional import optional
-from mercer.cli import use_blocks
 from mercer.cli.answers import answers, check_answers, kept_columns
 from mercer.cli.files import write_atomically
-from mercer.cli.options import STANDARD, UseOptions
+from mercer.cli.options import STANDARD, PredictOptions
 from mercer.cli.reading import Reading
 from mercer.cli.show import Printer
 from mercer.cli.standard_input import NAME, as_file
-from mercer.cli.use import columns_of, load_model, words_of_work, written_rows
+from mercer.cli.use import blocks_of, columns_of, is_in_blocks, load_model, words_of_work, write_in_blocks, written_rows
 from mercer.data.blocks.written import is_written, written_columns
 from mercer.data.table import Table
 from mercer.data.unknown import one_note_a_column
@@ -40,7 +39,7 @@ _WRITERS: dict[str, Callable[[Any, Path], None]] = {
 }
 
 
-def predict(options: UseOptions) -> None:
+def predict(options: PredictOptions) -> None:
     """Predict for every row of one or more tables; write or print the predictions."""
     printer = Printer(options.quiet, options.json)
     writer = writer_of(options.out)
@@ -48,9 +47,9 @@ def predict(options: UseOptions) -> None:
     check_answers(options, model)
     with config(memory=options.memory, n_jobs=options.n_jobs), ExitStack() as stack:
         parts = [_Part(name, stack.enter_context(as_file(name)), options) for name in options.files]
-        if any(use_blocks.is_in_blocks(part.options, model) for part in parts):
+        if any(is_in_blocks(part.options, model) for part in parts):
             with printer.progress("predict"):
-                rows = use_blocks.write(options, _in_blocks(parts, model))
+                rows = write_in_blocks(options, _in_blocks(parts, model))
             printer.object(_result(options, model, rows))
             _say_written(printer, options, model, rows)
             return
@@ -71,10 +70,10 @@ def predict(options: UseOptions) -> None:
 class _Part:
     """One of the files that are predicted for."""
 
-    def __init__(self, name: str, path: str, options: UseOptions) -> None:
+    def __init__(self, name: str, path: str, options: PredictOptions) -> None:
         # A name in another encoding than UTF-8 is not text that a table can hold.
         self.name = NAME if name == STANDARD else name.encode("utf-8", "replace").decode("utf-8")
-        self.options = replace(options, data=path, others=[])
+        self.options = replace(options, data=path)
         self.is_one_of_several = len(options.files) > 1
 
     def whole(self, model: TableModel, printer: Printer) -> tuple[Any, dict[str, np.ndarray], str]:
@@ -96,7 +95,7 @@ class _Part:
     def in_blocks(self, model: TableModel) -> Iterator[Any]:
         """The same, block by block."""
         options = self.options
-        for X, kept, locate in use_blocks.blocks_of(options, model):
+        for X, kept, locate in blocks_of(options, model):
             predicted, more, _ = answers(X, model, options, options.data, locate)
             files = np.full(len(predicted), self.name, dtype=object) if self.is_one_of_several else None
             yield _frame(files, kept, _named(model.target, predicted, more))
@@ -219,11 +218,11 @@ def _in_blocks(parts: list[_Part], model: TableModel) -> Iterator[Any]:
             yield from part.in_blocks(model)
 
 
-def _say_written(printer: Printer, options: UseOptions, model: TableModel, rows: int) -> None:
+def _say_written(printer: Printer, options: PredictOptions, model: TableModel, rows: int) -> None:
     printer.say(f"Wrote {counted(rows, 'prediction')} of {model.target} to {options.out}.", "bold green")
 
 
-def _result(options: UseOptions, model: TableModel, rows: int, frame: Any = None) -> dict[str, Any]:
+def _result(options: PredictOptions, model: TableModel, rows: int, frame: Any = None) -> dict[str, Any]:
     """The predictions as plain values; those that were written are only counted."""
     lists = {} if frame is None or options.out is not None else {str(name): _entries(frame[name]) for name in frame}
     prefixed = f"predicted {model.target}"
@@ -232,7 +231,7 @@ def _result(options: UseOptions, model: TableModel, rows: int, frame: Any = None
     predicted = lists.pop(named[-1]) if named else None
     facts = {
         "model": str(options.model),
-        "data": options.data if not options.others else options.files,
+        "data": options.files[0] if len(options.files) == 1 else options.files,
         "target": model.target,
         "rows": rows,
         "out": None if options.out is None else str(options.out),

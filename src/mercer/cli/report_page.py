@@ -14,7 +14,7 @@ from mercer._errors import MercerWarning
 from mercer._optional import optional
 from mercer.cli.command import name_of
 from mercer.cli.job import Job
-from mercer.cli.options import FitOptions, ReportOptions, UseOptions
+from mercer.cli.options import FitOptions, ReportOptions
 from mercer.cli.show import Printer
 from mercer.cli.use import columns_of, load_model, read_rows, target_in
 from mercer.data.table import Table
@@ -90,13 +90,13 @@ def report(options: ReportOptions) -> None:
     printer = Printer(options.quiet, options.json)
     model = load_model(options.model)
     with config(memory=options.memory, n_jobs=options.n_jobs), printer.progress("report"):
-        made = _of_rows(model, options) if options.data is not None else compose(_alone(model))
-        made.save(options.out)
-    size = options.out.stat().st_size
-    printer.object({"report": str(options.out), "bytes": size, "verdict": list(made.verdict)})
+        made = _of_rows(model, options) if options.data else compose(_alone(model))
+        made.save(options.page)
+    size = options.page.stat().st_size
+    printer.object({"report": str(options.page), "bytes": size, "verdict": list(made.verdict)})
     for sentence in made.verdict:
         printer.say(sentence)
-    printer.say(f"Wrote {options.out} ({size / 1024:.0f} KiB).", "bold green")
+    printer.say(f"Wrote {options.page} ({size / 1024:.0f} KiB).", "bold green")
 
 
 def _alone(model: TableModel) -> Material:
@@ -105,10 +105,8 @@ def _alone(model: TableModel) -> Material:
 
 
 def _of_rows(model: TableModel, options: ReportOptions) -> Report:
-    assert options.data is not None
     record, subject = model.report_, Subject.of(model)
-    rows = UseOptions(options.model, options.data, options.drop, options.axes, options.encoding, options.sheet)
-    table = read_rows(rows, model)
+    table = read_rows(options, model)
     X, y = columns_of(table, model), target_values(table, model)
     # Checked as for predictions, with the table and its lines in messages.
     model.encoder_.transform(X, source=table.source, locate=table.locate)

@@ -385,8 +385,6 @@ def _fitted_on(report: Mapping[str, Any]) -> str:
 def _encoding(report: Mapping[str, Any]) -> str:
     if report["normalize"] == "model":
         return "by the model: normal scores of numbers, indicators of categories and gaps, parts of dates"
-    if report["normalize"] == "ranks":
-        return "ranks of numbers and dates, codes of categories"
     words = {
         "standard": "numbers to mean 0 and variance 1",
         "minmax": "numbers to the range [0, 1]",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import mercer
 from mercer._errors import MemoryBudgetError
 from mercer._registered import CommandLine, model_class
-from mercer.cli.compare import command_line
+from mercer.cli.command import command_line
 from mercer.cli.job import Job
 from mercer.cli.learners import usage
 from mercer.cli.options import FitOptions
@@ -55,7 +55,7 @@ def choose_size(options: FitOptions, job: Job) -> Size:
             f"{_announcement(count)}",
         )
     if use.pair_bytes is not None and room is not None and n > room:
-        variant = FitOptions(**{**vars(options), "rows": min(room, _SAMPLE)})
+        variant = replace(options, rows=min(room, _SAMPLE))
         raise MemoryBudgetError(
             f"{name} on {n} rows may need {describe(use.pair_bytes * n * n)}, and the memory budget is "
             f"{describe(budget())}, which is enough for {room} rows. Fit it on some of them, drawn at random "

@@ -111,7 +111,7 @@ def _check_words(report: dict[str, Any], path: Path) -> None:
     texts = [*report["left_out"].values(), *report["roles"].values(), *report["versions"].values()]
     ranges = {
         "task": report["task"] in TASKS,
-        "normalize": report["normalize"] in (*NORMALIZE, "model", "ranks"),
+        "normalize": report["normalize"] in (*NORMALIZE, "model"),
         "left_out": all(isinstance(text, str) for text in texts),
         "seed": 0 <= report["seed"] < 2**32,
         "rows": min(report["rows"].values()) >= 0 and report["rows"]["fitted"] > 0,

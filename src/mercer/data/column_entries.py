@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._errors import DataError
+from mercer._errors import DataError, SchemaError
 from mercer._types import Vector
 from mercer.data.column_features import Missing
 from mercer.data.table import LARGEST, row_place
@@ -253,6 +253,21 @@ def dates(column: Column, locate: Callable[[int], str] = row_place) -> tuple[Vec
         raise DataError(f"{locate(strange[0])}, {not_dates(column.name, column.entries, strange)}")
     values[~missing] = seconds
     return values, missing
+
+
+def dates_of(column: Any, name: str, source: str, locate: Callable[[int], str]) -> tuple[Vector, Missing]:
+    """The dates of a column of a data frame in seconds since 1970, (n,), and where they are missing.
+
+    Raises
+    ------
+    SchemaError
+        If an entry is not a date; the message names the table and the place.
+    """
+    (read,) = read_columns(column.to_frame(name))
+    try:
+        return dates(read, locate)
+    except DataError as error:
+        raise SchemaError(f"{source}, {error}") from error
 
 
 def not_dates(name: str, entries: Any, strange: Sequence[int]) -> str:

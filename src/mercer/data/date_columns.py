@@ -12,7 +12,7 @@ import numpy as np
 
 from mercer._errors import DataError
 from mercer._optional import optional
-from mercer.data.column_entries import Column, dates, is_date, kind_of, read_columns
+from mercer.data.column_entries import Column, dates, dates_of, is_date, kind_of, read_columns
 from mercer.data.table import row_place
 from mercer.data.words import DATE_FORMS
 
@@ -211,11 +211,7 @@ def expand_dates(
         if name not in present:
             columns[name] = frame[name]
             continue
-        (column,) = read_columns(frame[[name]])
-        try:
-            seconds, missing = dates(column, locate)
-        except DataError as error:
-            raise DataError(f"{source}, {error}") from error
+        seconds, missing = dates_of(frame[name], name, source, locate)
         seconds = np.where(missing, np.nan, seconds)
         # In days, so that digits are left for the time.
         columns[name] = seconds / _DAY

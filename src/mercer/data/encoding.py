@@ -20,11 +20,10 @@ from mercer.data.column_entries import date_times, readable
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
 from mercer.data.roles import ROLES, read_objects
-from mercer.data.schema import Locate, Schema, infer_schema
+from mercer.data.schema import Locate, Schema, infer_schema, note_unknown_categories
 from mercer.data.statements import Flag, Is, Maybe
 from mercer.data.table import LARGEST, MISSING, row_place
 from mercer.data.typed_columns import as_kinds
-from mercer.data.unknown import note_unknown
 from mercer.data.words import IMPUTE, check_choices
 from mercer.engine.memory import require
 
@@ -191,14 +190,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"the model was fitted on a libsvm file with {self.schema_.width} numbered columns, but {source} has "
                 "named columns; pass a libsvm file."
             )
-        self.schema_.check_names([str(name) for name in X.columns], source)
+        self.schema_.check_columns(X, source)
         _require_matrix(len(X), self.schema_)
         roles = self.schema_.roles
         objects = [read_objects(X[name], name, role, source, locate) for name, role in roles.items()]
         if self.transformer_ is None:
             return MixedRows(objects, self.feature_names_)
         frame = self._prepare(X, self.schema_, source, locate)
-        self._warn_of_unknown(frame, source)
+        note_unknown_categories(self.schema_, frame, source, "they match none of the known categories")
         matrix = self.transformer_.transform(frame)
         if self.schema_.indicators:
             gaps = frame[self.schema_.indicators].isna().to_numpy(dtype=np.float64)
@@ -256,13 +255,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         )
         return Pipeline([*impute, ("scale", scaler)])
 
-    def _warn_of_unknown(self, frame: Any, source: str) -> None:
-        for name, categories in self.schema_.categories.items():
-            strange = sorted(set(frame[name].dropna()) - set(categories))
-            if strange:
-                rows = int(frame[name].isin(strange).sum())
-                note_unknown(source, name, strange, rows, "they match none of the known categories")
-
     def _fit_sparse(self, X: sp.csr_matrix) -> TableEncoder:
         density = X.nnz / max(1, X.shape[0] * X.shape[1])
         self.dense_ = density >= _SPARSE_BELOW
@@ -271,12 +263,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def _transform_sparse(self, X: sp.csr_matrix, source: str, locate: Locate) -> np.ndarray | sp.csr_matrix:
-        width = self.schema_.width
-        if width is None:
-            raise SchemaError(
-                f"the model was fitted on named columns ({self.schema_.describe()}), but {source} is a libsvm file, "
-                "whose columns have no names; pass a CSV, TSV or Parquet file."
-            )
+        if self.schema_.width is None:
+            self.schema_.check_columns(X, source)
+        width = self.schema_.encoded_columns
         _check_sparse(X, source, locate)
         if X.shape[1] > width:
             raise SchemaError(

@@ -9,28 +9,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import SchemaError
 from mercer._optional import optional
 from mercer.data.column_encoder import checked_kinds
-from mercer.data.column_entries import not_dates
+from mercer.data.column_entries import dates_of
 from mercer.data.encoding import as_table
 from mercer.data.fitted import Fitted
-from mercer.data.schema import (
-    DATE,
-    NO_VALUE,
-    Locate,
-    Schema,
-    are_trees,
-    categories_of,
-    column_kind,
-    no_column,
-    why_useless,
-)
+from mercer.data.schema import Locate, Schema, infer_schema, note_unknown_categories
 from mercer.data.statements import Is
 from mercer.data.table import row_place
-from mercer.data.text_columns import is_text
 from mercer.data.typed_columns import as_kind
-from mercer.data.unknown import note_unknown
 
 _ENCODED = {"number": "number", "boolean": "number", "category": "category", "date": "date", "text": "text"}
 
@@ -77,7 +64,8 @@ class RawTable(TransformerMixin, BaseEstimator):
             kind that does not exist.
         """
         X = as_table(X)
-        schema = _infer(X, checked_kinds(self.kinds, [str(name) for name in X.columns]), source, locate)
+        asked = checked_kinds(self.kinds, [str(name) for name in X.columns])
+        schema = infer_schema(X, source, locate, asked, raw=True)
         _typed(X, schema, source, locate)
         return schema
 
@@ -107,14 +95,9 @@ class RawTable(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "schema_")
         X = as_table(X)
-        if not hasattr(X, "columns"):
-            raise SchemaError(
-                f"the model was fitted on named columns ({self.schema_.describe()}), but {source} is a libsvm file, "
-                "whose columns have no names; pass a CSV, TSV or Parquet file."
-            )
-        self.schema_.check_names([str(name) for name in X.columns], source)
+        self.schema_.check_columns(X, source)
         frame = _typed(X, self.schema_, source, locate)
-        self._note_unknown(frame, source)
+        note_unknown_categories(self.schema_, frame, source, "they are treated like rare values")
         return frame
 
     @property
@@ -129,51 +112,6 @@ class RawTable(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "schema_")
         return {name: _ENCODED[kind] for name, kind in self.schema_.kinds.items()}
 
-    def _note_unknown(self, frame: Any, source: str) -> None:
-        for name, known in self.schema_.categories.items():
-            strange = sorted(set(frame[name].unique()) - set(known))
-            if strange:
-                rows = int(frame[name].isin(strange).sum())
-                note_unknown(source, name, strange, rows, "they are treated like rare values")
-
-
-def _infer(frame: Any, asked: Mapping[str, str], source: str, locate: Locate) -> Schema:
-    kinds: dict[str, str] = {}
-    categories: dict[str, list[str]] = {}
-    left_out: dict[str, str] = {}
-    empty = set(frame.columns[frame.isna().all().to_numpy()])
-    for name in frame.columns:
-        column = frame[name]
-        why = why_useless(column, name in empty)
-        if why:
-            left_out[name] = why
-            continue
-        kinds[name] = asked.get(name) or _kind(column, name, source, locate)
-        if kinds[name] == "category":
-            values = categories_of(column)
-            if name not in asked and is_text([value for value in values if value != NO_VALUE], len(frame)):
-                kinds[name] = "text"
-                if are_trees(values):
-                    del kinds[name]
-                    left_out[name] = f"trees, {len(values)} different values in {len(frame)} rows"
-            else:
-                categories[name] = values
-    if not kinds:
-        raise no_column(left_out, source)
-    return Schema(kinds, categories, left_out)
-
-
-def _kind(column: Any, name: str, source: str, locate: Locate) -> str:
-    types = optional("pandas", "reading columns").api.types
-    if types.is_datetime64_any_dtype(column.dtype):
-        return "date"
-    present = column.dropna()
-    if column.dtype == object or types.is_string_dtype(column.dtype):
-        values = present.tolist()
-        if values and all(hasattr(v, "isoformat") or (isinstance(v, str) and DATE.fullmatch(v)) for v in values):
-            return "date"
-    return column_kind(column, name, source, locate)
-
 
 def _typed(frame: Any, schema: Schema, source: str, locate: Locate) -> Any:
     """The columns of the schema, each as its kind says."""
@@ -181,7 +119,9 @@ def _typed(frame: Any, schema: Schema, source: str, locate: Locate) -> Any:
     for name, kind in schema.kinds.items():
         column = frame[name]
         if kind == "date":
-            columns[name] = _as_dates(column, name, source, locate)
+            seconds, missing = dates_of(column, name, source, locate)
+            columns[name] = np.round(1e6 * seconds).astype("datetime64[us]")
+            columns[name][missing] = np.datetime64("NaT")
         elif kind == "text":
             gaps = column.isna().to_numpy()
             columns[name] = np.array(
@@ -195,13 +135,3 @@ def _typed(frame: Any, schema: Schema, source: str, locate: Locate) -> Any:
             # Where pandas turns text into a type of its own.
             result[name] = result[name].astype(object)
     return result
-
-
-def _as_dates(column: Any, name: str, source: str, locate: Locate) -> Any:
-    """As ``datetime64`` in universal time, without a zone."""
-    pandas = optional("pandas", "reading columns")
-    dates = pandas.to_datetime(column, errors="coerce", utc=True, format="ISO8601")
-    bad = np.flatnonzero((dates.isna() & column.notna()).to_numpy())
-    if bad.size:
-        raise SchemaError(f"{source}, {locate(int(bad[0]))}, {not_dates(name, column.to_numpy(), bad.tolist())}")
-    return dates.dt.tz_localize(None).to_numpy()

@@ -6,7 +6,6 @@ that name the file, the line and the column.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,7 @@ from mercer.data.separated import FORMATS, Separated, separated
 from mercer.data.series_files import read_ts
 from mercer.data.sources import SAMPLE, check_source
 from mercer.data.table import Table
-from mercer.data.text_files import DAMAGE, TextFile, damaged, suffix_of, wrong_encoding
+from mercer.data.text_files import TextFile, named_faults, suffix_of
 from mercer.data.workbooks import SUFFIXES, read_workbook
 from mercer.engine import memory
 
@@ -114,19 +113,13 @@ def read_table(
         raise DataError(f"{path} is not a text file, so it has no encoding; leave --encoding out.")
     if read_text is None and path.suffix.lower() != suffix:
         raise DataError(f"{path} holds a {suffix} file, and only text is read from such a file; unpack it.")
-    try:
+    with named_faults(file):
         if read_text is not None:
             table = read_text(file, verbatim, texts)
         elif sheet is not None:
             table = read_workbook(path, sheet)
         else:
             table = _READERS[suffix](path) if axes is None else read_archive(path, axes)
-    except DAMAGE as error:
-        raise DataError(damaged(path, error)) from error
-    except UnicodeError as error:
-        raise DataError(wrong_encoding(file)) from error
-    except csv.Error as error:
-        raise DataError(f"{path} cannot be read as separated values: {error}.") from error
     if table.n_rows == 0:
         raise DataError(f"{path} has no rows of data; at least one is needed to predict, and more to learn.")
     if table.columns.shape[1] == 0:
@@ -140,35 +133,26 @@ def read_table(
 def _read_separated(
     file: TextFile, verbatim: Collection[str], texts: Collection[str], separator: str | None = None
 ) -> Table:
-    pandas = optional("pandas", f"reading {file.name}")
     layout = separated(file, separator)
-    names = layout.names
+    kept = [name for name in layout.names if name in verbatim]
     layout.note_numbers([*verbatim, *texts])
     with layout.reading():
-        with file.open("whole") as lines:
-            frame = pandas.read_csv(
-                lines,
-                converters={position: _guarded for position, name in enumerate(names) if name in verbatim},
-                dtype={position: str for position, name in enumerate(names) if name in texts and name not in verbatim},
-                **layout.options(),
-            )
+        types = {name: str for name in layout.names if name in texts and name not in verbatim}
+        (frame,) = layout.frames(types, converters=dict.fromkeys(kept, _guarded))
         with file.open() as lines:
             has_codes = may_have_codes(lines, layout.dialect.delimiter)
         if has_codes:
             restore_codes(frame, _written(layout))
     if frame.iloc[:, -1].isna().any():
         layout.require_full()
-    frame.columns = frame.columns.str.strip()
-    for name in set(names) & set(verbatim):
+    for name in kept:
         frame[name] = [field[1:] if isinstance(field, str) else np.nan for field in frame[name].astype(object)]
     return Table(frame, file.name, locate=layout.line_finder(), written=lambda: _written(layout))
 
 
 def _written(layout: Separated) -> Any:
     """The columns as text."""
-    with layout.file.open("whole") as lines:
-        frame = optional("pandas", f"reading {layout.file.name}").read_csv(lines, dtype=str, **layout.options())
-    frame.columns = frame.columns.str.strip()
+    (frame,) = layout.frames(dict.fromkeys(layout.names, str))
     return frame
 
 

@@ -17,7 +17,8 @@ from mercer.data.fitted import Fitted
 from mercer.data.notation import in_another_notation
 from mercer.data.roles import ROLES
 from mercer.data.statements import Count, Each, Maybe, Texts, Word
-from mercer.data.text_columns import are_codes, are_too_many, read_numbers
+from mercer.data.text_columns import are_codes, are_too_many, is_text, read_numbers
+from mercer.data.unknown import note_unknown
 from mercer.data.words import closest_names, listing, shown
 
 Locate = Callable[[int], str]
@@ -175,14 +176,21 @@ class Schema:
                 parts.append(f"{count} {word}{plural}" + (f" ({values} values)" if kind == "category" else ""))
         return ", ".join(parts)
 
-    def check_names(self, names: list[str], source: str) -> None:
-        """Raise an error unless ``names`` contains the columns that the model uses; warn about unknown ones.
+    def check_columns(self, X: Any, source: str) -> None:
+        """Raise an error unless a data frame has the columns that the model uses; warn about unknown ones.
 
         Raises
         ------
         SchemaError
-            If columns are missing; the message lists the missing and the extra ones, and the closest names.
+            If columns are missing; the message lists the missing and the extra ones, and the closest names. If ``X`` is
+            a sparse matrix, whose columns have no names.
         """
+        if not hasattr(X, "columns"):
+            raise SchemaError(
+                f"the model was fitted on named columns ({self.describe()}), but {source} is a libsvm file, whose "
+                "columns have no names; pass a CSV, TSV or Parquet file."
+            )
+        names = [str(name) for name in X.columns]
         present = set(names)
         missing = [name for name in self.kinds if name not in present]
         extra = [name for name in names if name not in self.kinds and name not in self.left_out]
@@ -206,12 +214,29 @@ class Schema:
             )
 
 
-def infer_schema(frame: Any, source: str, locate: Locate, roles: Mapping[str, str] | None = None) -> Schema:
-    """Infer the schema of a data frame; ``roles`` gives the columns whose entries are compared without encoding.
+def note_unknown_categories(schema: Schema, frame: Any, source: str, treated: str) -> None:
+    """Warn of categories that the schema does not have, with what is made of them.
+
+    Warns
+    -----
+    MercerWarning
+        For each column that has some.
+    """
+    for name, known in schema.categories.items():
+        strange = sorted(set(frame[name].dropna()) - set(known))
+        if strange:
+            note_unknown(source, name, strange, int(frame[name].isin(strange).sum()), treated)
+
+
+def infer_schema(
+    frame: Any, source: str, locate: Locate, given: Mapping[str, str] | None = None, *, raw: bool = False
+) -> Schema:
+    """Infer the schema of a data frame; ``given`` has the kinds, or roles, of columns that are not what they seem.
 
     Numbers are numbers, booleans are booleans, text is a category, and a missing entry among text is a category too.
     Columns of text in which more than half of the values (and more than 20) are distinct are left out, as are empty
-    columns and an unnamed column of row numbers.
+    columns and an unnamed column of row numbers. For learners that encode the columns themselves (``raw``), dates are
+    dates, and text and sentences are text.
 
     Raises
     ------
@@ -221,6 +246,7 @@ def infer_schema(frame: Any, source: str, locate: Locate, roles: Mapping[str, st
     kinds: dict[str, str] = {}
     categories: dict[str, list[str]] = {}
     left_out: dict[str, str] = {}
+    asked = given or {}
     # By column this would take milliseconds each, of which a wide table has thousands.
     empty = set(frame.columns[frame.isna().all().to_numpy()])
     for name in frame.columns:
@@ -229,22 +255,30 @@ def infer_schema(frame: Any, source: str, locate: Locate, roles: Mapping[str, st
         if why:
             left_out[name] = why
             continue
-        if roles and name in roles:
-            kinds[name] = roles[name]
-            continue
-        kind = column_kind(column, str(name), source, locate)
+        kind = asked.get(name) or (_raw_kind if raw else column_kind)(column, str(name), source, locate)
         if kind == "category":
             values = categories_of(column)
-            # Sentences stay categories as long as they may be: these models compare no text unless a role says so.
-            if are_too_many(len(values), len(frame)):
-                what = "trees" if are_trees(values) else "text"
-                left_out[name] = f"{what}, {len(values)} different values in {len(frame)} rows"
-                continue
-            categories[name] = values
+            if name not in asked and _is_text(values, len(frame), raw):
+                trees = are_trees(values)
+                if trees or not raw:
+                    what = "trees" if trees else "text"
+                    left_out[name] = f"{what}, {len(values)} different values in {len(frame)} rows"
+                    continue
+                kind = "text"
+            else:
+                categories[name] = values
         kinds[name] = kind
     if not kinds:
         raise no_column(left_out, source)
     return Schema(kinds, categories, left_out)
+
+
+def _is_text(values: list[str], rows: int, raw: bool) -> bool:
+    """Whether the values of a column are no categories."""
+    if raw:
+        return is_text([value for value in values if value != NO_VALUE], rows)
+    # Sentences stay categories as long as they may be: these models compare no text unless a role says so.
+    return are_too_many(len(values), rows)
 
 
 def no_column(left_out: Mapping[str, str], source: str) -> DataError:
@@ -331,6 +365,18 @@ def column_kind(column: Any, name: str, source: str, locate: Locate) -> str:
         f"{source}: the column {shown(name)} holds {description}; columns must hold numbers, booleans or text. "
         f"Turn it into numbers, or leave it out with --drop {_shell(name)}."
     )
+
+
+def _raw_kind(column: Any, name: str, source: str, locate: Locate) -> str:
+    """As :func:`column_kind`, or a date."""
+    types = optional("pandas", "reading columns").api.types
+    if types.is_datetime64_any_dtype(column.dtype):
+        return "date"
+    if column.dtype == object or types.is_string_dtype(column.dtype):
+        values = column.dropna().tolist()
+        if values and all(hasattr(v, "isoformat") or (isinstance(v, str) and DATE.fullmatch(v)) for v in values):
+            return "date"
+    return column_kind(column, name, source, locate)
 
 
 def _number_or_category(column: Any, name: str, source: str, locate: Locate) -> str:

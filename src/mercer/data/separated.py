@@ -6,7 +6,7 @@ import csv
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -79,7 +79,8 @@ class Separated:
         """The path of the file."""
         return self.file.path
 
-    def options(self) -> dict[str, Any]:
+    @property
+    def _options(self) -> dict[str, Any]:
         """Arguments of ``pandas.read_csv`` for this file."""
         return {
             "sep": self.dialect.delimiter,
@@ -91,6 +92,32 @@ class Separated:
             "skipinitialspace": True,
             "low_memory": False,
         }
+
+    def frames(self, types: Mapping[str, Any], rows: int | None = None, **more: Any) -> Iterator[Any]:
+        """Yield data frames of at most so many rows with all columns, or one of the whole file.
+
+        All columns are read: with a choice of them, pandas does not see lines with too many fields. Before version 3.1
+        it does not see them either where such a line is the first of a later part.
+
+        Parameters
+        ----------
+        types : dict of str to str or type
+            Those of columns that pandas does not infer.
+        rows : int, optional
+        more
+            Further arguments of ``pandas.read_csv``.
+        """
+        pandas = optional("pandas", f"reading {self.file.name}")
+        options = {**self._options, "header": 0, "names": self.names, "dtype": dict(types), **more}
+        with self.file.open("whole" if rows is None else "part") as lines:
+            if rows is None:
+                yield pandas.read_csv(lines, **options)
+                return
+            with pandas.read_csv(lines, chunksize=rows, **options) as reader:
+                for frame in reader:
+                    lines.begin_part()
+                    if len(frame):
+                        yield frame
 
     @contextmanager
     def reading(self) -> Iterator[None]:

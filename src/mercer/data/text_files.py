@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import gzip
 import io
 import re
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -223,3 +226,22 @@ def wrong_encoding(file: TextFile) -> str:
         # Encodings of more than a byte for each letter do not let such bytes pass.
         encoding = file.encoding or "UTF-16"
     return f"{file} is not {encoding} text. {advice}"
+
+
+@contextmanager
+def named_faults(file: TextFile) -> Iterator[None]:
+    """Name the file, and the place if it is known, in errors of decompression and of text in another encoding.
+
+    Raises
+    ------
+    DataError
+        In place of those errors in the block.
+    """
+    try:
+        yield
+    except DAMAGE as error:
+        raise DataError(damaged(file.path, error)) from error
+    except UnicodeError as error:
+        raise DataError(wrong_encoding(file)) from error
+    except csv.Error as error:
+        raise DataError(f"{file} cannot be read as separated values: {error}.") from error

@@ -21,7 +21,6 @@ from mercer._types import Matrix, RowsLike, Vector
 from mercer.data.encoding import TableEncoder
 from mercer.data.feature_table import FeatureTable
 from mercer.data.fitted import Fitted
-from mercer.data.rank_table import RankTable
 from mercer.data.raw_table import RawTable
 from mercer.data.schema import Locate, Schema
 from mercer.data.squares import r_squared
@@ -148,7 +147,7 @@ class TableModel(BaseEstimator):
     ----------
     estimator_ : estimator
         The fitted copy.
-    encoder_ : TableEncoder, RawTable, FeatureTable or RankTable
+    encoder_ : TableEncoder, RawTable or FeatureTable
         The fitted encoding; new tables are checked against ``encoder_.schema_``.
     classes_ : ndarray
         For a classifier: the labels.
@@ -168,7 +167,7 @@ class TableModel(BaseEstimator):
     """
 
     _fitted = Fitted(
-        {"estimator_": Is(BaseEstimator), "encoder_": Is(TableEncoder, RawTable, FeatureTable, RankTable)},
+        {"estimator_": Is(BaseEstimator), "encoder_": Is(TableEncoder, RawTable, FeatureTable)},
         {
             "report_": Is(dict),
             "classes_": Labels("k", least=2),
@@ -227,7 +226,7 @@ class TableModel(BaseEstimator):
 
         Parameters
         ----------
-        encoder : TableEncoder, RawTable, FeatureTable or RankTable
+        encoder : TableEncoder, RawTable or FeatureTable
         estimator : estimator
         mean, scale : float
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from mercer._errors import DataError, ParameterError
-from mercer._optional import optional
 from mercer.data.blocks.block import Piece
 from mercer.data.blocks.choice import Choice
 from mercer.data.blocks.files import Files, find_files
@@ -20,7 +17,7 @@ from mercer.data.blocks.source import Layout, Source, frame_layout, piece_of
 from mercer.data.separated import Separated, separated
 from mercer.data.table import is_number
 from mercer.data.text_columns import are_codes
-from mercer.data.text_files import DAMAGE, TextFile, damaged, suffix_of, wrong_encoding
+from mercer.data.text_files import TextFile, named_faults, suffix_of
 from mercer.data.words import listing, shown
 
 SUFFIXES = (".csv", ".tsv", ".tab")
@@ -91,12 +88,12 @@ class CsvSource(Source):
             if size:
                 separator = "\t" if suffix_of(path) in (".tsv", ".tab") else None
                 file = TextFile(path, self.encoding)
-                with _named_faults(file):
+                with named_faults(file):
                     one = separated(file, separator, whole=False)
                     # pandas warns where the first row has more fields than the header, and then drops them. Such
                     # warnings are errors here alone, because filters of warnings are those of all threads.
                     with one.reading():
-                        first = next(_chunks(one, 1, {}), None)
+                        first = next(one.frames({}, 1), None)
                 if first is not None:
                     headers.append(one)
         if not headers:
@@ -117,9 +114,9 @@ class CsvSource(Source):
             raise ParameterError(f"dtype names the column {strange[0]!r}, but the columns are {listing(first.names)}.")
         columns = self.choice.resolve(first.names, str(first.path))
         needed = [*columns, *self.choice.targets, *([self.choice.weight] if self.choice.weight else [])]
-        with _named_faults(first.file), first.errors():
-            head = next(_chunks(first, _HEAD, {}))
-            texts = next(_chunks(first, _HEAD, dict.fromkeys(first.names, "str")))
+        with named_faults(first.file), first.errors():
+            head = next(first.frames({}, _HEAD))
+            texts = next(first.frames(dict.fromkeys(first.names, "str"), _HEAD))
         types = {name: "str" if are_codes(texts[name].dropna()) else _type_of(head[name]) for name in needed}
         types |= {name: kind for name, kind in self.dtype if name in types}
         first.note_numbers([name for name in first.names if types.get(name, "str") == "str"])
@@ -128,11 +125,11 @@ class CsvSource(Source):
     def _frames(self, one: Separated, rows: int) -> Iterator[Any]:
         """Yield data frames of at most so many rows, with the same columns for every file."""
         types = self._types
-        with _named_faults(one.file), one.errors():
-            chunks = _chunks(one, rows, types)
+        with named_faults(one.file), one.errors():
+            chunks = one.frames(types, rows)
         while True:
             try:
-                with _named_faults(one.file), one.errors():
+                with named_faults(one.file), one.errors():
                     frame = next(chunks, None)
             except DataError:
                 raise
@@ -141,7 +138,7 @@ class CsvSource(Source):
             if frame is None:
                 return
             if one.path not in self._full and frame.iloc[:, -1].isna().any():
-                with _named_faults(one.file):
+                with named_faults(one.file):
                     one.require_full()
                 self._full.add(one.path)
             yield frame[list(types)]
@@ -149,7 +146,7 @@ class CsvSource(Source):
     def _misfit(self, one: Separated, error: Exception) -> str:
         """The message for a field that is not of the type of its column, found by reading the file again as text."""
         types, row = self._types, 0
-        for frame in _chunks(one, _HEAD, dict.fromkeys(types, "str")):
+        for frame in one.frames(dict.fromkeys(types, "str"), _HEAD):
             for name in [name for name, kind in types.items() if kind in _TYPES.values()]:
                 texts, gaps = frame[name].tolist(), frame[name].isna().tolist()
                 for i, (text, gap) in enumerate(zip(texts, gaps, strict=True)):
@@ -164,21 +161,6 @@ class CsvSource(Source):
         return f"{one.path} cannot be read with the given types of columns: {error}."
 
 
-def _chunks(one: Separated, rows: int, types: Mapping[str, str]) -> Iterator[Any]:
-    """Yield data frames of at most so many rows, with all columns."""
-    pandas = optional("pandas", f"reading {one.path.name}")
-    # All columns are read: with a choice of them, pandas does not see lines with too many fields. Before version 3.1 it
-    # does not see them either where such a line is the first of a later chunk.
-    with (
-        one.file.open("part") as lines,
-        pandas.read_csv(lines, chunksize=rows, header=0, names=one.names, dtype=dict(types), **one.options()) as reader,
-    ):
-        for frame in reader:
-            lines.begin_part()
-            if len(frame):
-                yield frame
-
-
 def _type_of(column: Any) -> str:
     """How a column is read that pandas takes for this; booleans with gaps are objects."""
     if column.dtype == object and column.notna().any() and column.dropna().map(type).eq(bool).all():
@@ -190,16 +172,3 @@ def _fits(text: str, kind: str, decimal: str) -> bool:
     if kind == "boolean":
         return text.lower() in ("true", "false", "1", "0", "1.0", "0.0")
     return is_number(text.replace(decimal, "."))
-
-
-@contextmanager
-def _named_faults(file: TextFile) -> Iterator[None]:
-    """Name the file, and the place if it is known, in errors of decompression and of text in another encoding."""
-    try:
-        yield
-    except DAMAGE as error:
-        raise DataError(damaged(file.path, error)) from error
-    except UnicodeError as error:
-        raise DataError(wrong_encoding(file)) from error
-    except csv.Error as error:
-        raise DataError(f"{file} cannot be read as separated values: {error}.") from error

@@ -65,15 +65,10 @@ def written_columns(
 
 
 def _texts(files: Sequence[TextFile], names: Sequence[str], rows: int | None) -> Iterator[Any]:
-    pandas = optional("pandas", "reading columns")
     for file in files:
         one = separated(file, "\t" if suffix_of(file.path) in (".tsv", ".tab") else None, whole=rows is None)
-        options = {**one.options(), "na_filter": False, "dtype": str, "chunksize": rows or _ROWS}
-        with file.open("part") as lines, pandas.read_csv(lines, **options) as reader:
-            for frame in reader:
-                lines.begin_part()
-                frame.columns = frame.columns.str.strip()
-                yield frame[list(names)]
+        for frame in one.frames(dict.fromkeys(one.names, str), rows or _ROWS, na_filter=False):
+            yield frame[list(names)]
 
 
 def _typed(data: Any, names: Sequence[str], rows: int) -> Iterator[Any]:
