@@ -18,12 +18,19 @@ from mercer._types import Array, Integers, Vector
 from mercer.loops._jit import jit
 from mercer.loops.box import AT_BOUND, slope_down, slope_up
 from mercer.loops.smo import CHECK_EVERY, TINY, Candidate, curvature_of, first_largest, lowest, move, ordered
-from mercer.loops.smo_double import PairStep
 
 # A pair is taken alone if no more than this part of its curvature is left: rounding of ``K p`` counts there.
 _LEAST_LEFT = 0.01
 # Weights of the last direction in the choice of a pair stay finite in float32.
 _HEAVIEST = 1e30
+
+
+class PairStep(NamedTuple):
+    """How much weight moves between two rows, and their rows of K."""
+
+    row_i: Array
+    row_j: Array
+    step: float
 
 
 class Direction(NamedTuple):

@@ -12,13 +12,10 @@ from mercer.loops.box import BoxWeights, set_masks
 from mercer.loops.picked import PickedRows
 from mercer.loops.smo import StepLimits, StepRoom, smo_steps, smo_steps_in_groups
 from mercer.loops.smo_conjugate import Direction, conjugate_steps
-from mercer.loops.smo_double import SecondKeys, smo_double_steps
 from mercer.solvers.svm.iterate import Iterate
 
 # A compiled call ends after about this many element updates (0.05 s), so that Ctrl-C is answered.
 _CALL = 10**8
-# From this many rows on the block is in no cache, and steps go by two pairs at a time.
-_STREAMED = 8192
 # From this many rows on, more than a working set has, reading two of them takes longer than the work that conjugate
 # directions add to a step.
 _CONJUGATE = 1792
@@ -94,11 +91,7 @@ class Block:
                 steps, _ = smo_steps_in_groups(rows, diagonal, F, weights, groups, room, limits)
             else:
                 set_masks(weights, room.rise, room.fall)
-                if q >= _STREAMED:
-                    second = np.empty_like(room.work)
-                    keys = SecondKeys(second, second.view(room.bits.dtype))
-                    steps, _ = smo_double_steps(K, diagonal, F, weights, room, keys, limits)
-                elif q >= _CONJUGATE:
+                if q >= _CONJUGATE:
                     steps, _ = conjugate_steps(K, diagonal, F, weights, room, self._direction(q), limits)
                 else:
                     steps, _, _ = smo_steps(rows, diagonal, F, weights, room, limits)
