@@ -11,16 +11,10 @@ from mercer.engine import threads
 from mercer.loops.box import BoxWeights, set_masks
 from mercer.loops.picked import PickedRows
 from mercer.loops.smo import StepLimits, StepRoom, smo_steps, smo_steps_in_groups
-from mercer.loops.smo_conjugate import Direction, conjugate_steps
 from mercer.solvers.svm.iterate import Iterate
 
 # A compiled call ends after about this many element updates (0.05 s), so that Ctrl-C is answered.
 _CALL = 10**8
-# From this many rows on, more than a working set has, reading two of them takes longer than the work that conjugate
-# directions add to a step.
-_CONJUGATE = 1792
-# Rows of a direction: with more there are no fewer steps.
-_OF_DIRECTION = 16
 # Rounds without progress beyond rounding after which a solve is given up as stalled.
 _PATIENCE = 20
 # A violation is the difference of the extremes of many gradients, which random errors set this many times apart.
@@ -91,20 +85,12 @@ class Block:
                 steps, _ = smo_steps_in_groups(rows, diagonal, F, weights, groups, room, limits)
             else:
                 set_masks(weights, room.rise, room.fall)
-                if q >= _CONJUGATE:
-                    steps, _ = conjugate_steps(K, diagonal, F, weights, room, self._direction(q), limits)
-                else:
-                    steps, _, _ = smo_steps(rows, diagonal, F, weights, room, limits)
+                steps, _, _ = smo_steps(rows, diagonal, F, weights, room, limits)
             total += steps
             if steps < portion:
                 break
             threads.checkpoint()
         return total
-
-    def _direction(self, q: int) -> Direction:
-        return Direction(
-            np.empty(q, self.dtype), np.empty(_OF_DIRECTION, dtype=np.intp), np.empty(_OF_DIRECTION, dtype=np.float64)
-        )
 
 
 class Stall:

@@ -21,7 +21,7 @@ lets the level below move the part, and brings the gradient of the other rows up
        +---------------------------+---------------------------+
                                    v
                          Block.solve    pairs of weights on a dense block: the compiled loops
-                                        smo_steps, conjugate_steps, smo_steps_in_groups
+                                        smo_steps, smo_steps_in_groups
 """
 
 from __future__ import annotations
