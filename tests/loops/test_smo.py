@@ -4,7 +4,7 @@ import pytest
 from mercer.loops._jit import jit
 from mercer.loops.box import BoxWeights, set_masks
 from mercer.loops.picked import PickedRows
-from mercer.loops.smo import StepLimits, StepRoom, first_largest, ordered, smo_steps
+from mercer.loops.smo import Groups, StepLimits, StepRoom, first_largest, ordered, smo_steps
 
 FLOATS = [(np.float32, np.int32), (np.float64, np.int64)]
 
@@ -40,11 +40,10 @@ def _problem(real, rng, n=60, C=5.0):
 
 def _steps(K, present, diagonal, F, weights):
     """Until the violation is 1e-3."""
-    rise, fall, work = np.empty((3, len(F)), F.dtype)
-    set_masks(weights, rise, fall)
-    room = StepRoom(rise, fall, work, work.view(f"i{F.itemsize}"))
+    room = StepRoom.of(np.empty((4, len(F)), F.dtype))
+    set_masks(weights, room.rise, room.fall)
     rows = PickedRows(K, present, K, np.empty(0, np.intp))
-    return smo_steps(rows, diagonal, F, weights, room, StepLimits(1e-3, 1e-7, 10**6))
+    return smo_steps(rows, diagonal, F, weights, Groups((0,), (len(F),), (0,)), room, StepLimits(1e-3, 1e-7, 10**6))
 
 
 @pytest.mark.parametrize("real", [np.float32, np.float64])

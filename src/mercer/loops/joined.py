@@ -14,7 +14,7 @@ from mercer._types import Array
 from mercer.loops._jit import jit
 from mercer.loops.box import set_masks
 from mercer.loops.picked import PickedRows, has_row
-from mercer.loops.smo import StepLimits, StepRoom, smo_steps
+from mercer.loops.smo import Groups, StepLimits, smo_steps
 
 # Steps for each row after which the problem is left to methods that do more than steps.
 _ROUND = 4
@@ -58,16 +58,16 @@ def _join_row(blocks, i, row):
 
 
 @jit
-def solve_joined(blocks, store, work, weights, tol):
+def solve_joined(blocks, store, work, room, weights, tol):
     """C-SVC of two classes from ``beta``, in place, on blocks of the kernel matrix in float32; returns the steps.
 
-    ``work`` (5, q) begins with the gradient. A step needs two rows of K, and few rows have a weight that ever moves:
-    most rows are never joined.
+    ``work`` (2, q) begins with the gradient, and ``room`` is that of steps. A step needs two rows of K, and few rows
+    have a weight that ever moves: most rows are never joined.
     """
     own_first, own_second, cross = blocks
     K, present = store
     a, q = cross.shape[0], K.shape[0]
-    F, diagonal, room = work[0], work[4], StepRoom(work[1], work[2], work[3], work[3].view(np.int32))
+    F, diagonal = work[0], work[1]
     rows = PickedRows(K, present, K, np.empty(0, np.int64))
     for r in range(q):
         diagonal[r] = own_first[r, r] if r < a else own_second[r - a, r - a]
@@ -75,7 +75,8 @@ def solve_joined(blocks, store, work, weights, tol):
     set_masks(weights, room.rise, room.fall)
     total, missing = 0, 0
     while missing >= 0 and total < _ROUND * q:
-        steps, _, missing = smo_steps(rows, diagonal, F, weights, room, StepLimits(tol, least, _ROUND * q - total))
+        limits = StepLimits(tol, least, _ROUND * q - total)
+        steps, _, missing = smo_steps(rows, diagonal, F, weights, Groups((0,), (q,), (0,)), room, limits)
         total += steps
         if missing >= 0:
             _join_row(blocks, missing, K[missing])
@@ -91,14 +92,15 @@ def pick_rows(rows, index):
 
 
 @jit
-def solve_picked(rows, work, weights, tol):
+def solve_picked(rows, work, room, weights, tol):
     """The same as :func:`solve_joined` in float64, on rows that are picked from a matrix."""
     matrix, at = rows.matrix, rows.at
     q = at.shape[0]
-    F, diagonal, room = work[0], work[4], StepRoom(work[1], work[2], work[3], work[3].view(np.int64))
+    F, diagonal = work[0], work[1]
     for r in range(q):
         diagonal[r] = matrix[at[r], at[r]]
     least = np.float64(np.finfo(np.float64).eps)
     set_masks(weights, room.rise, room.fall)
-    steps, _, _ = smo_steps(rows, diagonal, F, weights, room, StepLimits(tol, least, _ROUND * q))
+    limits = StepLimits(tol, least, _ROUND * q)
+    steps, _, _ = smo_steps(rows, diagonal, F, weights, Groups((0,), (q,), (0,)), room, limits)
     return steps

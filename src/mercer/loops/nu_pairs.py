@@ -13,7 +13,6 @@ import numpy as np
 from mercer._types import Matrix
 from mercer.loops._jit import jit_in_order
 from mercer.loops.box import set_masks
-from mercer.loops.group_steps import TwoGroups, smo_steps_of_groups
 from mercer.loops.newton import newton_step
 from mercer.loops.pair_rows import begin_pair, begin_weights, keep_values, place_of
 from mercer.loops.pairs import (
@@ -30,7 +29,7 @@ from mercer.loops.pairs import (
     parts_of,
     violation_of,
 )
-from mercer.loops.smo import StepLimits
+from mercer.loops.smo import Groups, StepLimits, smo_steps
 
 # The first round ends at this part of the largest entry of K.
 _FIRST = 1e-2
@@ -111,7 +110,7 @@ def _solve(rows, parts, a, total, of_newton, rule):
     F, linear, weights, diagonal, of_steps = parts
     whole, beta = rows.K, weights.beta
     q = beta.shape[0]
-    groups = TwoGroups(np.array([0, a]), np.array([a, q]))
+    groups = Groups((0, a), (a, q), (0, a))
     largest = begin_weights(rows, beta, diagonal)
     gradient_of(whole, beta, linear, F)
     total_steps = 0
@@ -119,7 +118,7 @@ def _solve(rows, parts, a, total, of_newton, rule):
     for _ in range(ROUNDS):
         set_masks(weights, of_steps.rise, of_steps.fall)
         limits = StepLimits(aim, EPS, min(ROUND * q, rule.limit - total_steps))
-        steps, _ = smo_steps_of_groups(rows, diagonal, F, weights, groups, of_steps, limits)
+        steps, _, _ = smo_steps(rows, diagonal, F, weights, groups, of_steps, limits)
         total_steps += steps
         gap = _worst(F, weights, a)
         rounding = 0.5 * EPS * largest * norm_of(beta, weights.upper)

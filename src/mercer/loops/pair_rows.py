@@ -16,8 +16,8 @@ from mercer.loops._jit import jit_in_order
 from mercer.loops.newton import MOST_FREE, NewtonRoom
 from mercer.loops.picked import PickedRows, has_row
 
-# Vectors of the rows of a pair: gradient, linear part, the four of ``BoxWeights``, diagonal, three of ``StepRoom``.
-PARTS = 10
+# Vectors of the rows of a pair: gradient, linear part, the four of ``BoxWeights``, diagonal, four of ``StepRoom``.
+PARTS = 11
 
 
 class Strip(NamedTuple):

@@ -12,7 +12,7 @@ from mercer.loops._jit import jit_in_order
 from mercer.loops.box import BoxWeights, set_masks
 from mercer.loops.newton import newton_step
 from mercer.loops.pair_rows import begin_pair, begin_weights, keep_values, place_of
-from mercer.loops.smo import StepLimits, StepRoom, smo_steps
+from mercer.loops.smo import Groups, StepLimits, StepRoom, smo_steps
 
 # Sums are taken in the order that is written: otherwise the last bits would depend on whether a function was
 # compiled or read from the cache.
@@ -79,9 +79,9 @@ def gradient_of(whole, beta, linear, F):
 @jit_in_order
 def parts_of(room, size):
     """The gradient, linear part, weights and diagonal of a pair, and the room for its steps, in the work arrays."""
-    work, keys = room.work, room.bits[9, :size]
+    work, bits = room.work, room.bits
     weights = BoxWeights(work[2, :size], work[3, :size], work[4, :size], work[5, :size])
-    steps = StepRoom(work[7, :size], work[8, :size], work[9, :size], keys)
+    steps = StepRoom(work[7, :size], work[8, :size], bits[9, :size], work[10, :size], bits[10, :size])
     return work[0, :size], work[1, :size], weights, work[6, :size], steps
 
 
@@ -103,7 +103,7 @@ def _solve(rows, parts, balanced, of_newton, rule):
         aim = 0.9 * min(max(rule.exact, ABOVE * rounding), rule.tol)
         set_masks(weights, of_steps.rise, of_steps.fall)
         limits = StepLimits(max(aim, goal), EPS, min(ROUND * q, rule.limit - total))
-        steps, gap, _ = smo_steps(rows, diagonal, F, weights, of_steps, limits)
+        steps, gap, _ = smo_steps(rows, diagonal, F, weights, Groups((0,), (q,), (0,)), of_steps, limits)
         total += steps
         if gap <= aim:
             return total, True

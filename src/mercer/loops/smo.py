@@ -1,12 +1,16 @@
-"""Steps of sequential minimal optimisation on one dense block.
+"""The step of sequential minimal optimisation, for every problem of a support vector machine, on one dense block.
 
 The problem::
 
-    max  c'beta - sum_i tube_i |beta_i| - beta' K beta / 2   subject to  lower <= beta <= upper,  sum(beta) = constant
+    max  c'beta - sum_i tube_i |beta_i| - beta' K beta / 2
+    subject to  lower <= beta <= upper,  sum(beta) = constant over each group of weights
 
-with the gradient ``F = c - K beta`` of its smooth part. A pair ``(i, j)`` with ``F_i + rise_i > F_j - fall_j`` can be
-improved by moving weight from ``j`` to ``i``, where ``rise`` and ``fall`` hold the slope of ``tube |beta|`` in the
-direction of the move, and minus infinity at a bound.
+with the gradient ``F = c - K beta`` of its smooth part. A pair ``(i, j)`` of one group with
+``F_i + rise_i > F_j - fall_j`` can be improved by moving weight from ``j`` to ``i``, where ``rise`` and ``fall`` hold
+the slope of ``tube |beta|`` in the direction of the move, and minus infinity at a bound.
+
+What a problem adds is data: a box, a tube, groups, rows of K that are not there yet. Where no sum must be kept, K has a
+row of zeros whose weight is unbounded.
 
 Every pass over the block is a loop of its own because only simple loops become vector code. The largest value is
 sought among the bits of the floats read as integers, as a ``float`` reduction is not vectorised.
@@ -23,23 +27,42 @@ from numba.extending import intrinsic
 
 from mercer._types import Array, Integers
 from mercer.loops._jit import jit, vector_jit
-from mercer.loops.box import set_masks, shift
+from mercer.loops.box import shift
 from mercer.loops.picked import has_row
 
 # The least curvature of a pair, where K is zero in both of its rows, in units of the rounding.
 TINY = float(np.finfo(np.float32).tiny)
 CHUNK = 64
 CHECK_EVERY = 8
+# Groups whose violations differ by more than this factor do not take turns.
+_NEAR = 0.5
+
+
+class Groups(NamedTuple):
+    """The groups of weights that keep a sum each: one, or two of them one behind the other."""
+
+    begin: tuple[int, ...]
+    end: tuple[int, ...]
+    row: tuple[int, ...]
+    """The row of K of the first weight; both groups may have the same rows, as in nu-SVR."""
 
 
 class StepRoom(NamedTuple):
-    """Work arrays of steps on pairs, (q,) each."""
+    """Work arrays of steps on pairs, one entry a weight."""
 
     rise: Array
     fall: Array
+    keys: Integers
+    """``F + rise``, as integers in the same order."""
     work: Array
     bits: Integers
     """The integer view of ``work``."""
+
+    @classmethod
+    def of(cls, arrays: Array) -> StepRoom:
+        """In an array (4, q) of floats."""
+        integers = arrays.view(f"i{arrays.itemsize}")
+        return cls(arrays[0], arrays[1], integers[2], arrays[3], integers[3])
 
 
 class StepLimits(NamedTuple):
@@ -138,98 +161,85 @@ def lowest(F, mask, keys):
 
 
 @jit
-def smo_steps(rows, diagonal, F, weights, room, limits):
-    """Take steps of second-order SMO on ``rows.K`` (q, q), in place; return (steps, gap, missing).
+def _gap(F, rise, fall, keys, bits):
+    """The largest value that may rise less the smallest that may fall; minus infinity without rows."""
+    if F.shape[0] == 0:
+        return -np.inf
+    i = first_largest(keys)
+    return np.float64(F[i] + rise[i]) - np.float64(lowest(F, fall, bits))
 
-    They end when the largest violation ``max (F + rise) - min (F - fall)`` is at most the tolerance, or before they
-    would use a row of K that is not there and cannot be picked: its number is ``missing``, which else is -1. ``K``,
-    ``diagonal`` and ``F`` (q,) and the work arrays are of one float type; ``room.rise`` and ``room.fall`` are as
+
+@jit
+def _worst(F, groups, room):
+    """The largest violation of a group, its number, and whether the groups take turns."""
+    rise, fall, keys, _, bits = room
+    gap, least, worst = -np.inf, np.inf, 0
+    for g in range(len(groups.begin)):
+        own = slice(groups.begin[g], groups.end[g])
+        of_group = _gap(F[own], rise[own], fall[own], keys[own], bits[own])
+        least = min(least, of_group)
+        # A NaN counts.
+        if not of_group <= gap:
+            gap, worst = of_group, g
+    return gap, worst, len(groups.begin) > 1 and least > _NEAR * gap
+
+
+@jit
+def smo_steps(rows, diagonal, F, weights, groups, room, limits):
+    """Take steps of second-order SMO on ``rows.K``, in place; return (steps, gap, missing).
+
+    They end when the largest violation of a group, ``max (F + rise) - min (F - fall)``, is at most the tolerance, or
+    before they would use a row of K that is not there and cannot be picked: its number is ``missing``, which else is
+    -1. Two groups take turns, unless one of them is much nearer to its end. ``K`` (q, q), ``diagonal`` (q,), ``F`` and
+    the work arrays, with an entry for each weight, are of one float type; ``room.rise`` and ``room.fall`` are as
     ``set_masks`` sets them.
 
-    Source: Fan, Chen and Lin (2005), "Working set selection using second order information for training support
-    vector machines", JMLR 6, WSS 2.
+    Sources: Fan, Chen and Lin (2005), "Working set selection using second order information for training support
+    vector machines", JMLR 6, WSS 2; for groups Chang and Lin (2001), "Training nu-support vector classifiers", Neural
+    Computation 13.
     """
     K, present = rows.K, rows.present
-    beta, upper = weights.beta, weights.upper
-    rise, fall, work, bits = room
+    begin, end, row = groups
+    rise, fall, keys, work, bits = room
     tolerance, least, max_steps = limits
     real = F.dtype.type
     floor = real(least)
-    move(F, F, F, real(0), rise, bits)
-    gap = np.inf
+    move(F, F, F, real(0), rise, keys)
+    gap, g, turns = np.inf, 0, False
+    check_every = CHECK_EVERY // len(begin)
     for step in range(max_steps):
-        i = first_largest(bits)
-        top = F[i] + rise[i]
-        if step % CHECK_EVERY == 0:
-            gap = np.float64(top) - np.float64(lowest(F, fall, bits))
+        if step % check_every == 0:
+            gap, g, turns = _worst(F, groups, room)
             # Written so that a NaN ends the loop as well.
-            if not gap > tolerance or beta[i] >= upper[i]:
+            if not gap > tolerance:
                 return step, gap, -1
-        if not present[i] and not has_row(rows, i):
-            return step, gap, i
-        second_order_gains(F, fall, diagonal, floor, Candidate(top, K[i], diagonal[i], work))
+        elif turns:
+            g = 1 - g
+        # Weights i and j have the rows a and b of K.
+        own, to_row = slice(begin[g], end[g]), row[g] - begin[g]
+        columns = slice(row[g], end[g] + to_row)
+        i = begin[g] + first_largest(keys[own])
+        a = i + to_row
+        top = F[i] + rise[i]
+        if not present[a] and not has_row(rows, a):
+            return step, gap, a
+        second_order_gains(
+            F[own], fall[own], diagonal[columns], floor, Candidate(top, K[a, columns], diagonal[a], work[own])
+        )
         # With a tube and a vanishing diagonal, rounding can make a row the best partner of itself.
         work[i] = real(0)
-        j = first_largest(bits)
+        j = begin[g] + first_largest(bits[own])
+        b = j + to_row
         if not work[j] > 0:
             # A NaN in the row is passed on in F, where the caller looks for it.
             if np.isnan(work[j]):
                 F[i] = work[j]
             return step, 0.0, -1
-        if not present[j] and not has_row(rows, j):
-            return step, gap, j
-        curvature = np.float64(curvature_of(diagonal[i], diagonal[j], K[i, j], floor, floor * real(TINY)))
-        length = (np.float64(top) - np.float64(F[j] - fall[j])) / curvature
-        moved = shift(weights, rise, fall, i, j, length)
-        move(F, K[i], K[j], real(moved), rise, bits)
+        if not present[b] and not has_row(rows, b):
+            return step, gap, b
+        curvature = np.float64(curvature_of(diagonal[a], diagonal[b], K[a, b], floor, floor * real(TINY)))
+        moved = shift(weights, rise, fall, i, j, (np.float64(top) - np.float64(F[j] - fall[j])) / curvature)
+        for h in range(len(begin)):
+            part, columns = slice(begin[h], end[h]), slice(row[h], row[h] + end[h] - begin[h])
+            move(F[part], K[a, columns], K[b, columns], real(moved), rise[part], keys[part])
     return max_steps, gap, -1
-
-
-@jit
-def _keep_group(groups, group, rise, fall):
-    """Rule out the rows of all other groups."""
-    for k in range(groups.shape[0]):
-        if groups[k] != group:
-            rise[k] = -np.inf
-            fall[k] = -np.inf
-
-
-@jit
-def _gap(F, rise, fall, bits):
-    move(F, F, F, F.dtype.type(0), rise, bits)
-    i = first_largest(bits)
-    return np.float64(F[i] + rise[i]) - np.float64(lowest(F, fall, bits))
-
-
-@jit
-def smo_steps_in_groups(rows, diagonal, F, weights, groups, room, limits):
-    """The same where both rows of a pair must be of one of two ``groups`` (q,): steps go to the worse group.
-
-    All rows must be present. Returns (steps, gap).
-
-    Source of the rule: Chang and Lin (2001), "Training nu-support vector classifiers", Neural Computation 13.
-    """
-    rise, fall, bits = room.rise, room.fall, room.bits
-    tolerance, least, max_steps = limits
-    total = 0
-    worst = np.inf
-    while total < max_steps:
-        worst = -np.inf
-        worse = 0
-        for group in range(2):
-            set_masks(weights, rise, fall)
-            _keep_group(groups, group, rise, fall)
-            gap = _gap(F, rise, fall, bits)
-            if gap > worst:
-                worst = gap
-                worse = group
-        if not worst > tolerance:
-            break
-        set_masks(weights, rise, fall)
-        _keep_group(groups, worse, rise, fall)
-        portion = StepLimits(tolerance, least, min(CHECK_EVERY, max_steps - total))
-        steps, _, _ = smo_steps(rows, diagonal, F, weights, room, portion)
-        if steps == 0:
-            break
-        total += steps
-    return total, worst

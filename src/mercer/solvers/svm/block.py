@@ -6,24 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer._types import Array, Integers, Vector
+from mercer._types import Array, Vector
 from mercer.engine import threads
 from mercer.loops.box import BoxWeights, set_masks
 from mercer.loops.picked import PickedRows
-from mercer.loops.smo import StepLimits, StepRoom, smo_steps, smo_steps_in_groups
-from mercer.loops.smo_conjugate import Direction, conjugate_steps
-from mercer.loops.smo_double import SecondKeys, smo_double_steps
+from mercer.loops.smo import Groups, StepLimits, StepRoom, smo_steps
 from mercer.solvers.svm.iterate import Iterate
 
 # A compiled call ends after about this many element updates (0.05 s), so that Ctrl-C is answered.
 _CALL = 10**8
-# From this many rows on the block is in no cache, and steps go by two pairs at a time.
-_STREAMED = 8192
-# From this many rows on, more than a working set has, reading two of them takes longer than the work that conjugate
-# directions add to a step.
-_CONJUGATE = 1792
-# Rows of a direction: with more there are no fewer steps.
-_OF_DIRECTION = 16
 # Rounds without progress beyond rounding after which a solve is given up as stalled.
 _PATIENCE = 20
 # A violation is the difference of the extremes of many gradients, which random errors set this many times apart.
@@ -54,24 +45,26 @@ class Block:
 
     def __init__(self, size: int, dtype: np.dtype) -> None:
         self.dtype = np.dtype(dtype)
-        self._F, self._rise, self._fall, self._work, self._diagonal = np.empty((5, size + 1), self.dtype)
+        self._F, self._diagonal = np.empty((2, size + 1), self.dtype)
+        self._room = np.empty((4, size + 1), self.dtype)
         self._present = np.ones(size + 1, dtype=bool)
-        self._bits = self._work.view(f"i{self.dtype.itemsize}")
 
     def solve(self, K: Array, diagonal: Array, part: Iterate, tolerance: float, max_steps: int) -> Vector:
         """Improve the weights of ``part`` in place until its violation is small; return their change.
 
-        ``K`` is the block of its rows, with the row of zeros of :func:`padded` if there is no sum to keep. The gradient
-        is left as it was.
+        ``K`` is the block of its rows with the row of zeros of :func:`padded` if there is no sum to keep, or of half as
+        many where both groups of weights have the same rows. The gradient is left as it was.
         """
-        q = len(part.beta)
-        self._F[:q], self._diagonal[:q] = part.F, diagonal
-        self._F[q], self._diagonal[q] = 0, 0
+        if part.groups is not None and (np.diff(part.groups) < 0).any():
+            return self._solve_in_order(K, diagonal, part, tolerance, max_steps)
+        q, size = len(part.beta), max(len(part.beta), len(K))
+        self._F[:q], self._F[q:size] = part.F, 0
+        self._diagonal[: len(diagonal)], self._diagonal[len(diagonal) :] = diagonal, 0
         # With the offset as one more weight, where it is 0.
         ends = (part.beta, 0.0), (part.lower, -_WIDE), (part.upper, _WIDE)
-        beta, lower, upper = (np.append(values, end)[: len(K)] for values, end in ends)
+        beta, lower, upper = (np.append(values, end)[:size] for values, end in ends)
         weights = BoxWeights(beta, lower, upper, np.where(upper < _WIDE, part.tube, 0.0))
-        part.steps += self._steps(K, weights, part.groups, tolerance, max_steps)
+        part.steps += self._steps(K, weights, _groups(part, len(K)), tolerance, max_steps)
         if not np.isfinite(self._F[:q]).all():
             # A row of the block that was used is not finite. The caller tries float64, or raises.
             part.F = np.full(q, np.nan)
@@ -80,38 +73,40 @@ class Block:
         part.beta = beta[:q]
         return change
 
-    def _steps(self, K: Array, weights: BoxWeights, groups: Integers | None, tolerance: float, max_steps: int) -> int:
+    def _solve_in_order(self, K: Array, diagonal: Array, part: Iterate, tolerance: float, max_steps: int) -> Vector:
+        """The same where groups are not one behind the other."""
+        order = np.argsort(np.asarray(part.groups), kind="stable")
+        inner, change = part.take(order), np.zeros(len(order))
+        change[order] = self.solve(K[np.ix_(order, order)], diagonal[order], inner, tolerance, max_steps)
+        part.beta, part.steps = part.beta.copy(), inner.steps
+        part.beta[order] = inner.beta
+        if not np.isfinite(inner.F).all():
+            part.F = np.full(len(order), np.nan)
+        return change
+
+    def _steps(self, K: Array, weights: BoxWeights, groups: Groups, tolerance: float, max_steps: int) -> int:
         """Make steps from the weights, in place; return their number."""
-        q, total = len(K), 0
-        F, diagonal = self._F[:q], self._diagonal[:q]
+        q, size, total = len(K), len(weights.beta), 0
+        F, room = self._F[:size], StepRoom.of(self._room[:, :size])
         rows = PickedRows(K, self._present[:q], K, _NOWHERE)
-        room = StepRoom(self._rise[:q], self._fall[:q], self._work[:q], self._bits[:q])
         least = float(np.finfo(self.dtype).eps)
+        set_masks(weights, room.rise, room.fall)
         while total < max_steps:
-            portion = min(max_steps - total, max(_CALL // q, 100))
-            limits = StepLimits(tolerance, least, portion)
-            if groups is not None:
-                steps, _ = smo_steps_in_groups(rows, diagonal, F, weights, groups, room, limits)
-            else:
-                set_masks(weights, room.rise, room.fall)
-                if q >= _STREAMED:
-                    second = np.empty_like(room.work)
-                    keys = SecondKeys(second, second.view(room.bits.dtype))
-                    steps, _ = smo_double_steps(K, diagonal, F, weights, room, keys, limits)
-                elif q >= _CONJUGATE:
-                    steps, _ = conjugate_steps(K, diagonal, F, weights, room, self._direction(q), limits)
-                else:
-                    steps, _, _ = smo_steps(rows, diagonal, F, weights, room, limits)
+            limits = StepLimits(tolerance, least, min(max_steps - total, max(_CALL // q, 100)))
+            steps, _, _ = smo_steps(rows, self._diagonal[:q], F, weights, groups, room, limits)
             total += steps
-            if steps < portion:
+            if steps < limits.max_steps:
                 break
             threads.checkpoint()
         return total
 
-    def _direction(self, q: int) -> Direction:
-        return Direction(
-            np.empty(q, self.dtype), np.empty(_OF_DIRECTION, dtype=np.intp), np.empty(_OF_DIRECTION, dtype=np.float64)
-        )
+
+def _groups(part: Iterate, rows: int) -> Groups:
+    """The groups of the weights of a part, on a block of so many rows."""
+    if part.groups is None:
+        return Groups((0,), (rows,), (0,))
+    q, first = len(part.beta), int(np.count_nonzero(part.groups == 0))
+    return Groups((0, first), (first, q), (0, first if rows == q else 0))
 
 
 class Stall:

@@ -20,6 +20,7 @@ from mercer.gram.protocol import GramMatrix
 from mercer.loops.box import BoxWeights
 from mercer.loops.joined import ClassBlocks, KeptRows, solve_joined
 from mercer.loops.pairs import FIGURES, assess
+from mercer.loops.smo import StepRoom
 from mercer.loops.transpose import transpose
 from mercer.solvers.solution import Solution
 from mercer.solvers.svm.box_qp import BoxQPValue
@@ -133,10 +134,10 @@ class JoinedPair(PairMatrix):
         return int(self._K.nbytes + self._cross.nbytes + self._lines[: self._n_lines].nbytes)
 
     def _steps(self, F: Vector, weights: BoxWeights, tol: float) -> int:
-        work = scratch_tile("steps", (5, len(F)), _FLOAT32)
+        work = scratch_tile("steps", (6, len(F)), _FLOAT32)
         work[0] = F
         blocks, store = ClassBlocks(self._first, self._second, self._cross), KeptRows(self._K, self._present)
-        steps: int = solve_joined(blocks, store, work, weights, _FLOAT32_PART * tol)
+        steps: int = solve_joined(blocks, store, work[:2], StepRoom.of(work[2:]), weights, _FLOAT32_PART * tol)
         return steps
 
     def matrix(self) -> Array | None:

@@ -14,6 +14,7 @@ from mercer.gram.protocol import GramMatrix
 from mercer.loops.box import BoxWeights
 from mercer.loops.joined import pick_rows, solve_picked
 from mercer.loops.picked import PickedRows
+from mercer.loops.smo import StepRoom
 from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.svm.joined_pair import PairMatrix
 
@@ -71,8 +72,8 @@ class PickedPair(PairMatrix):
         return product
 
     def _steps(self, F: Vector, weights: BoxWeights, tol: float) -> int:
-        work = scratch_tile("steps", (5, len(F)), np.dtype(np.float64))
+        work = scratch_tile("steps", (6, len(F)), np.dtype(np.float64))
         work[0] = F
         # Room for the rounding of sums in another order.
-        steps: int = solve_picked(self._rows, work, weights, 0.999 * tol)
+        steps: int = solve_picked(self._rows, work[:2], StepRoom.of(work[2:]), weights, 0.999 * tol)
         return steps

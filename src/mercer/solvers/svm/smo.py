@@ -20,8 +20,7 @@ lets the level below move the part, and brings the gradient of the other rows up
        |                                                       |
        +---------------------------+---------------------------+
                                    v
-                         Block.solve    pairs of weights on a dense block: the compiled loops
-                                        smo_steps, conjugate_steps, smo_double_steps, smo_steps_in_groups
+                         Block.solve    pairs of weights on a dense block: smo_steps
 """
 
 from __future__ import annotations
