@@ -21,20 +21,19 @@ from mercer.engine import memory
 from mercer.estimators.shared.along import FitsAlongPenalty, FromSolutions
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support, values_of
-from mercer.estimators.shared.in_parts import PartTask, in_parts, solve_in_parts, start
+from mercer.estimators.shared.in_parts import in_parts, row_source
 from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
-from mercer.estimators.shared.on_blocks import BlockFit
-from mercer.estimators.shared.on_dask import DaskFit
+from mercer.estimators.shared.on_blocks import RowSource
 from mercer.estimators.shared.parameters import require_flags, require_number, require_positive, require_whole
 from mercer.estimators.shared.restricted import require_approximation
 from mercer.estimators.shared.restricted_risk import (
+    Task,
     forget,
     keep_landmarks,
     of_all_rows,
     one_form,
     refuse_on_landmarks,
     solve_on_landmarks,
-    task_of,
 )
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows
 from mercer.estimators.shared.targets import warn_of_constant
@@ -286,16 +285,16 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
             return fit_along_numbers(self, X, y, sample_weight)
         start_time = time.perf_counter()
         levels = self._check_parameters()
-        started = start(self, X, y, sample_weight)
-        if started is not None:
-            X, y, sample_weight = started.training()
+        source = row_source(self, X, y, sample_weight)
+        if source is not None:
+            X, y, sample_weight = source.training()
         X, y = self._check_X_and_numbers(X, y)
         weight = check_sample_weight(sample_weight, X)
         warn_of_constant(y, weight)
         used = np.flatnonzero(weight)
         side = fit_weighted_kernel(self, X, weight, intercept=False)
-        if self.is_on_landmarks:
-            return self._fit_on_landmarks(X, y, weight, levels, started)
+        if source is not None:
+            return self._fit_on_landmarks(source.checked(X, y, weight), y[used], levels)
         gram: Any = self._gram(side, dtype=None if self.kernel_ is None else np.float64)
         if len(used) < X.shape[0]:
             gram = gram.restrict(used, used)
@@ -308,22 +307,14 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
         self.fit_status_ = int(warn_if_stopped(self))
         return self
 
-    def _fit_on_landmarks(
-        self, X: CheckedRows, y: Vector, weight: Vector, levels: Vector, started: BlockFit | DaskFit | None
-    ) -> Self:
-        """Fit functions over landmarks, each level separately; of rows in parts, X, y and weight are a sample."""
-        used, losses = weight > 0, [Quantile(float(level)) for level in levels]
-        options: dict[str, Any] = {"intercept": True, "passes": int(self.max_iter)}
-        if started is None:
-            price = float(self.C) * weight[used]
-            tasks = [task_of(loss, y[used], price, intercept=True) for loss in losses]
-            fitted = solve_on_landmarks(self, X, weight, tasks, **options)
-        else:
-            parts = [PartTask.of_numbers(loss, y[used], float(self.C), intercept=True) for loss in losses]
-            fitted = solve_in_parts(self, started, X, parts, **options)
+    def _fit_on_landmarks(self, source: RowSource, y: Vector, levels: Vector) -> Self:
+        """Fit functions over landmarks, each level separately; ``y`` are targets of all rows or of a sample."""
+        losses = [Quantile(float(level)) for level in levels]
+        tasks = [Task.of_numbers(loss, y, float(self.C), intercept=True) for loss in losses]
+        fitted = solve_on_landmarks(self, source, tasks, intercept=True, passes=int(self.max_iter))
         keep_landmarks(self, fitted, ["support_"])
         self.quantiles_, self.n_iter_ = levels, fitted.certificate.iterations
-        self.crossings_ = _crossings(fitted.values(), levels, y[used])
+        self.crossings_ = _crossings(fitted.values(), levels, y)
         self.fit_status_ = int(warn_if_stopped(self))
         return self
 

@@ -21,7 +21,6 @@ from mercer.gram.hold import evaluated
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels import Kernel
 from mercer.landmarks.choose import Landmarks, Names, choose
-from mercer.solvers.restricted.passes import StoredRows
 from mercer.solvers.restricted.whitening import Whitening
 
 if TYPE_CHECKING:
@@ -75,14 +74,6 @@ class Restriction:
     landmarks: Landmarks
     white: Whitening
     gram: GramMatrix
-
-    def rows(self, targets: Matrix, weights: Vector, n_jobs: int | None) -> StoredRows:
-        """What solvers pass over."""
-        return StoredRows(self.gram, targets, weights, n_jobs)
-
-    def of_rows(self, positions: Positions) -> Restriction:
-        """The same for some of the rows."""
-        return dataclasses.replace(self, gram=self.gram.restrict(positions, None))
 
     def with_positions_in(self, used: Positions) -> Restriction:
         """The same with positions of landmarks among all rows, of which the fit had those at ``used``."""
