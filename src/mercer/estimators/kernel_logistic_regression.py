@@ -26,15 +26,8 @@ from mercer.estimators.shared.labels import check_labels, class_factors, encoded
 from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
 from mercer.estimators.shared.on_blocks import ArrayRows, RowSource, require_checkpoint
 from mercer.estimators.shared.parameters import require_flags, require_number, require_positive, require_whole
-from mercer.estimators.shared.restricted import require_approximation
-from mercer.estimators.shared.restricted_risk import (
-    ClassTargets,
-    Task,
-    forget,
-    refuse_certificate,
-    refuse_on_landmarks,
-    solve_on_landmarks,
-)
+from mercer.estimators.shared.restricted import NO_WARM_START, require_approximation
+from mercer.estimators.shared.restricted_risk import ClassTargets, Task, forget, refuse_certificate, solve_on_landmarks
 from mercer.estimators.shared.statements import FitRows, outputs
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel, weighted_gram
 from mercer.estimators.shared.whole_rows import takes_parts
@@ -211,6 +204,7 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
     may_leave_landmarks_open = True
     _continuation = FromAttributes()
     _command_line = CommandLine("logistic")
+    _beside_landmarks = (NO_WARM_START,)
     _choice = FoldChoice(("C",))
     _fitted = Fitted(
         {
@@ -496,5 +490,4 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         require_whole(self, "max_iter", "a whole number of Newton steps, at least 1")
         require_flags(self, "fit_intercept", "warm_start")
         require_checkpoint(self)
-        if require_approximation(self) and self.warm_start:
-            refuse_on_landmarks(self, "warm_start", "Pass warm_start=False.")
+        require_approximation(self)

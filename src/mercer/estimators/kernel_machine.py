@@ -29,7 +29,7 @@ from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left
 from mercer.estimators.shared.left_out_baseline import warn_if_risk_is_worse
 from mercer.estimators.shared.on_blocks import RowSource
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_positive, require_whole
-from mercer.estimators.shared.restricted import require_approximation
+from mercer.estimators.shared.restricted import OWN_SOLVER, Beside, require_approximation
 from mercer.estimators.shared.restricted_risk import (
     ClassTargets,
     Task,
@@ -39,7 +39,6 @@ from mercer.estimators.shared.restricted_risk import (
     of_all_rows,
     one_form,
     refuse_certificate,
-    refuse_on_landmarks,
     solve_on_landmarks,
 )
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows, outputs
@@ -236,6 +235,15 @@ class KernelMachine(FitsAlongPenalty):
     _continuation = FromSolutions()
     shares_matrices = True
     may_leave_landmarks_open = True
+    _beside_landmarks = (
+        Beside(
+            "regularizer",
+            "l2",
+            'Pass regularizer="l2".',
+            lambda model: isinstance(as_penalty(model.regularizer), HalfSquare),
+        ),
+        Beside("solver", "auto", OWN_SOLVER),
+    )
     _fitted = Fitted(
         {
             "loss_": Is(Loss),
@@ -483,11 +491,7 @@ class KernelMachine(FitsAlongPenalty):
             check_penalty(penalty)
         if self.class_weight is not None and loss.targets != "signs":
             raise ParameterError(f"class_weight needs a loss of labels, but {loss.name!r} is not one; leave it out.")
-        if require_approximation(self):
-            if not isinstance(penalty, HalfSquare):
-                refuse_on_landmarks(self, "regularizer", 'Pass regularizer="l2".')
-            if self.solver != "auto":
-                refuse_on_landmarks(self, "solver", "Problems over landmarks have a solver of their own.")
+        require_approximation(self)
         return loss, penalty
 
     def _check_data(

@@ -29,8 +29,8 @@ from mercer.estimators.shared.in_parts import in_parts, row_source
 from mercer.estimators.shared.layout import read_only
 from mercer.estimators.shared.on_blocks import RowSource
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_number, require_seed
-from mercer.estimators.shared.restricted import require_approximation
-from mercer.estimators.shared.restricted_risk import forget, of_all_rows, one_form, refuse_on_landmarks
+from mercer.estimators.shared.restricted import Beside, require_approximation
+from mercer.estimators.shared.restricted_risk import forget, of_all_rows, one_form
 from mercer.estimators.shared.statements import FitRows
 from mercer.estimators.shared.what_fits import naming_what_fits
 from mercer.estimators.shared.whole_rows import takes_parts
@@ -217,6 +217,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     [14.0]
     """
 
+    _beside_landmarks = (
+        Beside(
+            "fit_inverse_transform",
+            False,
+            'KernelRidge(kernel="rbf", approximation="nystroem") learns rows from the coordinates of transform.',
+        ),
+    )
     _if_indefinite = SPECTRUM
     _fitted = Fitted(
         {
@@ -518,12 +525,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         require_choice(self, "eigen_solver", SOLVERS)
         require_flags(self, "fit_inverse_transform", "remove_zero_eig", "copy_X")
         require_seed(self)
-        if require_approximation(self) and self.fit_inverse_transform:
-            refuse_on_landmarks(
-                self,
-                "fit_inverse_transform",
-                'KernelRidge(kernel="rbf", approximation="nystroem") learns rows from the coordinates of transform.',
-            )
+        require_approximation(self)
         if self.fit_inverse_transform and self._is_precomputed:
             raise ParameterError(
                 "fit_inverse_transform=True needs rows, and kernel='precomputed' has none; pass rows and a kernel."

@@ -25,14 +25,13 @@ from mercer.estimators.shared.in_parts import in_parts, row_source
 from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
 from mercer.estimators.shared.on_blocks import RowSource
 from mercer.estimators.shared.parameters import require_flags, require_number, require_positive, require_whole
-from mercer.estimators.shared.restricted import require_approximation
+from mercer.estimators.shared.restricted import Beside, require_approximation
 from mercer.estimators.shared.restricted_risk import (
     Task,
     forget,
     keep_landmarks,
     of_all_rows,
     one_form,
-    refuse_on_landmarks,
     solve_on_landmarks,
 )
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows
@@ -196,6 +195,14 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
     _continuation = FromSolutions()
     shares_matrices = True
     may_leave_landmarks_open = True
+    _beside_landmarks = (
+        Beside(
+            "non_crossing",
+            False,
+            "Pass non_crossing=False; np.sort puts predictions of a row in order.",
+            lambda model: not model.non_crossing or np.size(model.quantiles) == 1,
+        ),
+    )
     _fitted = Fitted(
         {
             "crossings_": Count(),
@@ -381,10 +388,7 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
             raise ParameterError(
                 f"quantiles must be a number between 0 and 1, or several distinct ones, but is {short(self.quantiles)}."
             )
-        if require_approximation(self) and self.non_crossing and len(levels) > 1:
-            refuse_on_landmarks(
-                self, "non_crossing", "Pass non_crossing=False; np.sort puts predictions of a row in order."
-            )
+        require_approximation(self)
         return levels
 
     def _solve(

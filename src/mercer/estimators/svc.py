@@ -16,9 +16,9 @@ from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.in_parts import row_source
 from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
-from mercer.estimators.shared.parameters import require_flags, require_number
-from mercer.estimators.shared.restricted import require_approximation
-from mercer.estimators.shared.restricted_risk import refuse_certificate, refuse_on_landmarks
+from mercer.estimators.shared.parameters import is_among, require_flags, require_number
+from mercer.estimators.shared.restricted import Beside, require_approximation
+from mercer.estimators.shared.restricted_risk import refuse_certificate
 from mercer.estimators.shared.whole_rows import takes_parts
 from mercer.estimators.svm.chosen_by_folds import CHOICE, FoldChoice
 from mercer.estimators.svm.class_rows import ClassRows
@@ -26,7 +26,7 @@ from mercer.estimators.svm.left_out import balanced
 from mercer.estimators.svm.on_landmarks import fit_pairs_on_landmarks
 from mercer.estimators.svm.pair_classifier import PairClassifier
 from mercer.estimators.svm.pair_probabilities import is_wanted, warn_of_parameter
-from mercer.estimators.svm.solvers import require_box_on_landmarks, solver_of
+from mercer.estimators.svm.solvers import BESIDE_LANDMARKS, solver_of
 from mercer.kernels.convert import KernelLike
 from mercer.solvers import evaluate
 from mercer.solvers.solution import Certificate
@@ -219,6 +219,16 @@ class SVC(PairClassifier):
     _command_line = CommandLine("svc", left_open="C")
     _choice = FoldChoice(("C", "gamma"))
     may_leave_landmarks_open = True
+    _beside_landmarks = (
+        *BESIDE_LANDMARKS,
+        Beside("C", 1e6, "Pass a finite number, such as 1e6.", lambda model: not is_among(model.C, (np.inf,))),
+        Beside(
+            "probability",
+            False,
+            "SVC(...).calibrated() has probabilities.",
+            lambda model: not is_wanted(model.probability),
+        ),
+    )
     _fitted = CHOICE
 
     def __init__(
@@ -295,7 +305,8 @@ class SVC(PairClassifier):
         """
         if is_left_open(self):
             return fit_along_numbers(self, X, y, sample_weight)
-        require_box_on_landmarks(self, self._choice.left_open(self))
+        if require_approximation(self):
+            self._choice.refuse_on_landmarks(self)
         source = row_source(self, X, y, sample_weight)
         if self._choice.left_open(self):
             return self._choice.fit(self, X, y, sample_weight)
@@ -372,11 +383,7 @@ class SVC(PairClassifier):
             raise ParameterError(
                 f"C=inf is solved by solver='smo' only, but solver is {self.solver!r}; change one of them."
             )
-        if require_approximation(self):
-            if np.isinf(self.C):
-                refuse_on_landmarks(self, "C", "Pass a finite number, such as 1e6.")
-            if is_wanted(self.probability):
-                refuse_on_landmarks(self, "probability", "SVC(...).calibrated() has probabilities.")
+        require_approximation(self)
 
     def _bounds(self, data: ClassRows) -> Vector:
         return float(self.C) * data.weight * self.class_weight_[data.codes]

@@ -19,6 +19,7 @@ from mercer.estimators.shared.in_parts import in_parts, row_source
 from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
 from mercer.estimators.shared.on_blocks import RowSource
 from mercer.estimators.shared.parameters import require_flags, require_number
+from mercer.estimators.shared.restricted import require_approximation
 from mercer.estimators.shared.restricted_risk import (
     Task,
     keep_landmarks,
@@ -40,7 +41,7 @@ from mercer.estimators.svm.single_expansion import (
     describe_tube,
     warn_if_tol_is_coarse,
 )
-from mercer.estimators.svm.solvers import check_solver, require_box_on_landmarks
+from mercer.estimators.svm.solvers import BESIDE_LANDMARKS, check_solver
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels.convert import KernelLike
 from mercer.losses import EpsilonInsensitive
@@ -207,6 +208,7 @@ class SVR(RegressorMixin, SingleExpansion):
     _command_line = CommandLine("svr", left_open="C")
     _choice = FoldChoice(("C", "gamma", "epsilon"))
     may_leave_landmarks_open = True
+    _beside_landmarks = BESIDE_LANDMARKS
     _fitted = Fitted(
         {"support_vectors_": SupportRows("s")},
         {
@@ -289,7 +291,8 @@ class SVR(RegressorMixin, SingleExpansion):
         """
         if is_left_open(self):
             return fit_along_numbers(self, X, y, sample_weight)
-        require_box_on_landmarks(self, self._choice.left_open(self))
+        if require_approximation(self):
+            self._choice.refuse_on_landmarks(self)
         source = row_source(self, X, y, sample_weight)
         if self._choice.left_open(self):
             return self._choice.fit(self, X, y, sample_weight)

@@ -54,6 +54,7 @@ from mercer.solvers.curvature import SAMPLE
 
 if TYPE_CHECKING:
     from mercer.estimators.shared.expansion import KernelExpansion
+    from mercer.estimators.shared.restricted import Beside
 
 
 class MatrixSource(Protocol):
@@ -84,6 +85,8 @@ class KernelEstimator(BaseEstimator):
     _continues: KernelExpansion | None = None
     # Whether ``n_landmarks`` may be ``"auto"``.
     may_leave_landmarks_open: ClassVar[bool] = False
+    # What other parameters must be with an approximation.
+    _beside_landmarks: ClassVar[tuple[Beside, ...]] = ()
     # Whether ``fit`` takes all its kernel values from ``_gram`` of all its rows, and predicts from kernel values alone.
     shares_matrices: ClassVar[bool] = False
     # For more rows a search evaluates no matrix for several fits, unless entries are expensive: solvers that need few

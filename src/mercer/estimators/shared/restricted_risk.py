@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -247,19 +247,6 @@ def keep_landmarks(learner: Any, fitted: OnLandmarks, of_all_rows: Sequence[str]
     learner.dual_coef_ = fitted.dual_coef
     learner.intercept_ = fitted.offsets
     learner.certificate_ = fitted.certificate
-
-
-def refuse_on_landmarks(learner: KernelEstimator, name: str, advice: str) -> NoReturn:
-    """Raise for a parameter that does not go with an approximation.
-
-    Raises
-    ------
-    ParameterError
-        With the parameter, its value and the advice.
-    """
-    raise ParameterError(
-        f'approximation="nystroem" cannot be combined with {name}={getattr(learner, name)!r}. {advice}'
-    )
 
 
 def refuse_certificate(learner: KernelEstimator) -> None:

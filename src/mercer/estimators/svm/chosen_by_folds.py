@@ -111,6 +111,14 @@ class FoldChoice:
                 f"{name}='cv' is chosen by fit; pass the fitted {type(model).__name__}, or a number for {name}."
             )
 
+    def refuse_on_landmarks(self, model: Any) -> None:
+        """Raise where a machine over landmarks leaves parameters to be chosen."""
+        for name in self.left_open(model):
+            raise ParameterError(
+                f"approximation=\"nystroem\" cannot be combined with {name}='cv'. Pass a number; "
+                f"KernelSearchCV({type(model).__name__}(...)) chooses {name} by folds."
+            )
+
     def refuse_loo(self, model: Any) -> None:
         """Raise for ``"loo"``, which is KernelRidge's."""
         for name in self.names:
