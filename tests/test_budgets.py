@@ -12,7 +12,28 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src/mercer"
 # Thousands of lines without docstrings, comments and blank lines. A budget falls with what is removed, and rises only
 # with a decision record that says for which users.
-BUDGETS: dict[str, float] = {}
+BUDGETS = {
+    "certification": 0.85,
+    "cli": 4.46,
+    "costs": 0.64,
+    "data": 7.7,
+    "engine": 1.52,
+    "estimators": 14.44,
+    "explain": 1.24,
+    "gram": 1.24,
+    "kernels": 6.89,
+    "landmarks": 0.22,
+    "loops": 5.39,
+    "losses": 0.99,
+    "maps": 0.81,
+    "others": 1.08,
+    "persistence": 1.19,
+    "plotting": 1.9,
+    "reports": 1.87,
+    "selection": 3.54,
+    "solvers": 15.9,
+    "validity": 0.5,
+}
 _IGNORED = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 
 

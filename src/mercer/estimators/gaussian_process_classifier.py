@@ -27,6 +27,7 @@ from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.definiteness import counts_as_definite, judge_covariance
 from mercer.estimators.shared.labels import check_labels, encoded
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_whole
+from mercer.estimators.shared.restricted import NO_WARM_START
 from mercer.estimators.shared.restricted_risk import forget
 from mercer.estimators.shared.what_fits import naming_what_fits
 from mercer.estimators.shared.whole_rows import takes_parts
@@ -217,6 +218,7 @@ class GaussianProcessClassifier(BinaryParts):
     search_: Search | None
     _state: Matrix
 
+    _beside_landmarks = (NO_WARM_START,)
     _command_line = CommandLine("gpc gp", scaled=True, pair_bytes=12, frugal="svc", advised=False)
 
     def __init__(
@@ -323,7 +325,6 @@ class GaussianProcessClassifier(BinaryParts):
         check_search(self, "auto")
         require_flags(self, "warm_start", "copy_X_train")
         require_choice(self, "multi_class", ("auto", "multinomial", "one_vs_rest", "one_vs_one"))
-        require_choice(self, "approximation", ("auto", "laplace", "ep", "nystroem"))
         require_whole(self, "max_iter_predict", "a whole number of steps, at least 1")
         require_landmarks(self)
 

@@ -33,13 +33,14 @@ from mercer.estimators.gaussian.options import (
     row_variances,
     scaled,
 )
-from mercer.estimators.gaussian.over_landmarks import SAMPLE, LandmarkFit, require_all_rows, require_landmarks
+from mercer.estimators.gaussian.over_landmarks import SAMPLE, LandmarkFit, require_all_rows
 from mercer.estimators.gaussian.predictions import GaussianPredictions
 from mercer.estimators.gaussian.starts import starts_of
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import judge_covariance
 from mercer.estimators.shared.left_out_baseline import has_large_offset, warn_if_left_out_is_worse
 from mercer.estimators.shared.parameters import require_choice, require_flags
+from mercer.estimators.shared.restricted import Beside, require_approximation
 from mercer.estimators.shared.statements import FitRows, LikeThe, has_full_diagonal, theta_fits
 from mercer.estimators.shared.targets import warn_of_constant, warn_of_outlier
 from mercer.estimators.shared.what_fits import naming_what_fits
@@ -229,6 +230,10 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
     (True, True)
     """
 
+    _beside_landmarks = (
+        Beside("mean", "zero", 'Pass mean="zero", with normalize_y=True for targets far from 0.'),
+        Beside("objective", "evidence", 'Pass objective="evidence".'),
+    )
     _command_line = CommandLine(
         "gp",
         # Without noise it would go through every value of the target. The search starts here, of a variance of 1.
@@ -414,7 +419,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         require_choice(self, "objective", ("evidence", "loo"))
         if self._is_precomputed and self.mean == "linear":
             raise ParameterError('mean="linear" needs the columns of X, and the kernel is precomputed.')
-        require_landmarks(self)
+        require_approximation(self)
 
     def _forget(self) -> None:
         """Drop what only some fits set."""

@@ -21,21 +21,13 @@ from mercer.estimators.shared.along import FitsAlongPenalty, FromAttributes
 from mercer.estimators.shared.certificates import warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, values_of
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
-from mercer.estimators.shared.in_parts import LabelTargets, PartTask, in_parts, solve_in_parts, start
+from mercer.estimators.shared.in_parts import in_parts, row_source
 from mercer.estimators.shared.labels import check_labels, class_factors, encoded, winners
 from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
-from mercer.estimators.shared.on_blocks import BlockFit, require_checkpoint
-from mercer.estimators.shared.on_dask import DaskFit
+from mercer.estimators.shared.on_blocks import ArrayRows, RowSource, require_checkpoint
 from mercer.estimators.shared.parameters import require_flags, require_number, require_positive, require_whole
-from mercer.estimators.shared.restricted import require_approximation
-from mercer.estimators.shared.restricted_risk import (
-    OnLandmarks,
-    Task,
-    forget,
-    refuse_certificate,
-    refuse_on_landmarks,
-    solve_on_landmarks,
-)
+from mercer.estimators.shared.restricted import NO_WARM_START, require_approximation
+from mercer.estimators.shared.restricted_risk import ClassTargets, Task, forget, refuse_certificate, solve_on_landmarks
 from mercer.estimators.shared.statements import FitRows, outputs
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel, weighted_gram
 from mercer.estimators.shared.whole_rows import takes_parts
@@ -212,6 +204,7 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
     may_leave_landmarks_open = True
     _continuation = FromAttributes()
     _command_line = CommandLine("logistic")
+    _beside_landmarks = (NO_WARM_START,)
     _choice = FoldChoice(("C",))
     _fitted = Fitted(
         {
@@ -295,14 +288,13 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         start_time = time.perf_counter()
         if is_left_open(self):
             return fit_along_numbers(self, X, y, sample_weight)
-        started = start(self, X, y, sample_weight)
-        if self._choice.left_open(self) and started is None:
+        source = row_source(self, X, y, sample_weight)
+        if self._choice.left_open(self) and (source is None or isinstance(source, ArrayRows)):
             return self._choice.fit(self, X, y, sample_weight)
         self._choice.forget(self)
-        if started is not None:
+        if source is not None:
             self._choice.require_values(self)
-            self._check_parameters()
-            return self._fit_in_parts(started)
+            return self._fit_on_landmarks(source)
         X, weight, used, classes, codes = self._check_data(X, y, sample_weight)
         forget(self, "landmark_indices_")
         last = self._last_point(X.shape[0], used, len(classes))
@@ -311,10 +303,7 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         self.class_weight_ = class_factors(self.class_weight, classes, codes, weight[used])
         rows = _Rows(used, codes, weight[used])
         with memory.track() as account:
-            if self.approximation is None:
-                self._solve(X, rows, last)
-            else:
-                self._solve_on_landmarks(X, rows, weight)
+            self._solve(X, rows, last)
         self.certificate_ = replace(
             self.certificate_, seconds=time.perf_counter() - start_time, peak_bytes=account.peak
         )
@@ -442,49 +431,32 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         self.n_iter_ = np.array([solution.state.steps], dtype=np.int32)
         self.certificate_ = solution.certificate
 
-    def _fit_in_parts(self, started: BlockFit | DaskFit) -> Self:
-        """Fit to rows in files or on a cluster."""
-        X, _, sample_weight = started.training()
+    def _fit_on_landmarks(self, source: RowSource) -> Self:
+        """Fit functions over landmarks."""
+        X, y, sample_weight = source.training()
+        self._check_parameters()
         X = self._check_X(X, reset=True)
-        present, totals = started.classes
-        classes, codes = encoded(type(self).__name__, present, np.arange(len(present)))
-        fit_weighted_kernel(self, X, check_sample_weight(sample_weight, X), intercept=bool(self.fit_intercept))
-        self.classes_ = classes
-        self.class_weight_ = class_factors(self.class_weight, classes, codes, totals)
-        labels = LabelTargets(classes, float(self.C) * self.class_weight_)
-        k = len(classes)
-        criterion = Smooth(Logistic()) if k == 2 else SoftmaxCriterion()
-        passes = _PASSES_PER_STEP * int(self.max_iter)
-        task = PartTask(labels, criterion, 1 if k == 2 else k)
-        self._take_landmarks(
-            solve_in_parts(self, started, X, [task], intercept=bool(self.fit_intercept), passes=passes)
-        )
-        self.fit_status_ = int(warn_if_stopped(self))
-        return self
-
-    def _solve_on_landmarks(self, X: CheckedRows, rows: _Rows, weight: Vector) -> None:
-        """As :meth:`_solve`, for functions over landmarks."""
-        k = len(self.classes_)
-        cost = float(self.C) * rows.weight * self.class_weight_[rows.codes]
+        weight = check_sample_weight(sample_weight, X)
+        source = source.classified(self, X, y, weight)
+        fit_weighted_kernel(self, X, weight, intercept=bool(self.fit_intercept))
+        k, costs = len(self.classes_), float(self.C) * self.class_weight_
         if k == 2:
-            task = Task(np.where(rows.codes == 1, 1.0, -1.0)[:, None], cost, Smooth(Logistic()))
+            task = Task(ClassTargets(self.classes_, costs, 1), Smooth(Logistic()))
         else:
-            task = Task(np.eye(k)[rows.codes], cost, SoftmaxCriterion(), k)
+            task = Task(ClassTargets(self.classes_, costs), SoftmaxCriterion(), k)
         fitted = solve_on_landmarks(
-            self, X, weight, [task], intercept=bool(self.fit_intercept), passes=_PASSES_PER_STEP * int(self.max_iter)
+            self, source, [task], intercept=bool(self.fit_intercept), passes=_PASSES_PER_STEP * int(self.max_iter)
         )
-        self._take_landmarks(fitted)
-
-    def _take_landmarks(self, fitted: OnLandmarks) -> None:
-        """Keep a solution over landmarks."""
         self.dual_coef_, self.intercept_ = fitted.dual_coef, fitted.offsets
-        if len(self.classes_) > 2:
+        if k > 2:
             # Of equal functions for all classes only their size remains, which rounding has left.
             self.dual_coef_ = self.dual_coef_ - self.dual_coef_.mean(axis=0)
             self.intercept_ = self.intercept_ - self.intercept_.mean()
         self.X_fit_, self.landmark_indices_ = fitted.landmarks.rows, fitted.landmarks.indices
         self.n_iter_ = np.array([fitted.certificate.iterations], dtype=np.int32)
         self.certificate_ = fitted.certificate
+        self.fit_status_ = int(warn_if_stopped(self))
+        return self
 
     def _last_point(self, n: int, used: NDArray[np.intp], classes: int) -> LogisticPoint | None:
         """The answer of the last fit, where this one may start from it."""
@@ -518,5 +490,4 @@ class KernelLogisticRegression(ClassifierMixin, FitsAlongPenalty):
         require_whole(self, "max_iter", "a whole number of Newton steps, at least 1")
         require_flags(self, "fit_intercept", "warm_start")
         require_checkpoint(self)
-        if require_approximation(self) and self.warm_start:
-            refuse_on_landmarks(self, "warm_start", "Pass warm_start=False.")
+        require_approximation(self)

@@ -15,7 +15,7 @@ from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 
 from mercer._errors import ParameterError
-from mercer._types import CheckedRows, RowsLike, Vector
+from mercer._types import AnyArray, CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Maybe, Whole
 from mercer.engine import memory
@@ -23,24 +23,23 @@ from mercer.estimators.shared.along import FitsAlongPenalty, FromSolutions
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, of_support, values_of
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
-from mercer.estimators.shared.in_parts import PartTask, SignTargets, in_parts, solve_in_parts, start
+from mercer.estimators.shared.in_parts import in_parts, row_source
 from mercer.estimators.shared.labels import check_labels, class_factors, encoded, winners
 from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
 from mercer.estimators.shared.left_out_baseline import warn_if_risk_is_worse
-from mercer.estimators.shared.on_blocks import BlockFit
-from mercer.estimators.shared.on_dask import DaskFit
+from mercer.estimators.shared.on_blocks import RowSource
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_positive, require_whole
-from mercer.estimators.shared.restricted import require_approximation
+from mercer.estimators.shared.restricted import OWN_SOLVER, Beside, require_approximation
 from mercer.estimators.shared.restricted_risk import (
-    OnLandmarks,
+    ClassTargets,
+    Task,
+    criterion_of,
     forget,
     keep_landmarks,
     of_all_rows,
     one_form,
     refuse_certificate,
-    refuse_on_landmarks,
     solve_on_landmarks,
-    task_of,
 )
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows, outputs
 from mercer.estimators.shared.targets import warn_of_constant
@@ -236,6 +235,15 @@ class KernelMachine(FitsAlongPenalty):
     _continuation = FromSolutions()
     shares_matrices = True
     may_leave_landmarks_open = True
+    _beside_landmarks = (
+        Beside(
+            "regularizer",
+            "l2",
+            'Pass regularizer="l2".',
+            lambda model: isinstance(as_penalty(model.regularizer), HalfSquare),
+        ),
+        Beside("solver", "auto", OWN_SOLVER),
+    )
     _fitted = Fitted(
         {
             "loss_": Is(Loss),
@@ -340,12 +348,10 @@ class KernelMachine(FitsAlongPenalty):
             return fit_along_numbers(self, X, y, sample_weight)
         start_time = time.perf_counter()
         loss, penalty = self._check_parameters()
-        started = start(self, X, y, sample_weight)
-        if started is not None:
-            return self._fit_in_parts(started, loss, penalty)
+        source = row_source(self, X, y, sample_weight)
+        if source is not None:
+            return self._fit_on_landmarks(source, loss, penalty)
         X, columns, weights, weight = self._check_data(loss, X, y, sample_weight)
-        if self.is_on_landmarks:
-            return self._fit_on_landmarks(X, loss, penalty, columns, weights, weight)
         used = np.flatnonzero(weight)
         gram, convex = weighted_gram(self, X, weight, intercept=False)
         problem = RegularizedRisk(
@@ -364,39 +370,24 @@ class KernelMachine(FitsAlongPenalty):
         warn_if_risk_is_worse("KernelMachine", problem, solutions[0].value, self.n_jobs)
         return self
 
-    def _fit_on_landmarks(
-        self, X: CheckedRows, loss: Loss, penalty: Penalty, columns: list[Vector], weights: list[Vector], weight: Vector
-    ) -> Self:
-        """Fit functions over landmarks, one for each of the columns of targets."""
+    def _fit_on_landmarks(self, source: RowSource, loss: Loss, penalty: Penalty) -> Self:
+        """Fit functions over landmarks."""
+        X, y, sample_weight = source.training()
+        X, y, weight = self._check_rows(loss, X, y, sample_weight)
         intercept = bool(self.fit_intercept)
-        fit_weighted_kernel(self, X, weight, intercept=False)
-        tasks = [task_of(loss, y, w, intercept=intercept) for y, w in zip(columns, weights, strict=True)]
-        alpha = float(self.alpha)
-        fitted = solve_on_landmarks(self, X, weight, tasks, intercept=intercept, alpha=alpha, passes=int(self.max_iter))
-        return self._take_landmarks(fitted, loss, penalty)
-
-    def _fit_in_parts(self, started: BlockFit | DaskFit, loss: Loss, penalty: Penalty) -> Self:
-        """Fit to rows in files or on a cluster."""
-        X, columns, _, weight = self._check_data(loss, *started.training())
-        intercept = bool(self.fit_intercept)
-        fit_weighted_kernel(self, X, weight, intercept=False)
         if loss.targets == "signs":
-            present, totals = started.classes
-            classes, codes = encoded(type(self).__name__, present, np.arange(len(present)))
-            # The sample need not have all classes.
-            self.classes_, self.class_weight_ = classes, class_factors(self.class_weight, classes, codes, totals)
-            criterion = task_of(loss, columns[0], np.ones(len(columns[0])), intercept=intercept).criterion
-            positive = [1] if len(classes) == 2 else range(len(classes))
-            tasks = [PartTask(SignTargets(classes, self.class_weight_, k), criterion) for k in positive]
+            source = source.classified(self, X, y, weight)
+            positive = [1] if len(self.classes_) == 2 else range(len(self.classes_))
+            targets = [ClassTargets(self.classes_, self.class_weight_, k) for k in positive]
+            tasks = [Task(signs, criterion_of(loss, np.ones(1))) for signs in targets]
         else:
-            tasks = [PartTask.of_numbers(loss, columns[0], 1.0, intercept=intercept)]
-        fitted = solve_in_parts(
-            self, started, X, tasks, intercept=intercept, alpha=float(self.alpha), passes=int(self.max_iter)
+            source = source.checked(X, y, weight)
+            tasks = [Task.of_numbers(loss, y[weight > 0], 1.0, intercept=intercept)]
+        check_own_loss(loss, tasks[0].targets(y[weight > 0])[0][:, 0])
+        fit_weighted_kernel(self, X, weight, intercept=False)
+        fitted = solve_on_landmarks(
+            self, source, tasks, intercept=intercept, alpha=float(self.alpha), passes=int(self.max_iter)
         )
-        return self._take_landmarks(fitted, loss, penalty)
-
-    def _take_landmarks(self, fitted: OnLandmarks, loss: Loss, penalty: Penalty) -> Self:
-        """Keep functions over landmarks."""
         self.loss_, self.regularizer_ = loss, penalty
         keep_landmarks(self, fitted, ["support_"])
         self.norm_, self.l2_factor_ = fitted.norms, np.full(len(fitted.norms), float(self.alpha))
@@ -500,32 +491,35 @@ class KernelMachine(FitsAlongPenalty):
             check_penalty(penalty)
         if self.class_weight is not None and loss.targets != "signs":
             raise ParameterError(f"class_weight needs a loss of labels, but {loss.name!r} is not one; leave it out.")
-        if require_approximation(self):
-            if not isinstance(penalty, HalfSquare):
-                refuse_on_landmarks(self, "regularizer", 'Pass regularizer="l2".')
-            if self.solver != "auto":
-                refuse_on_landmarks(self, "solver", "Problems over landmarks have a solver of their own.")
+        require_approximation(self)
         return loss, penalty
 
     def _check_data(
         self, loss: Loss, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Any, list[Vector], list[Vector], Vector]:
         """X; targets and weights of each problem over the rows with a weight; and all weights."""
+        X, checked, weight = self._check_rows(loss, X, y, sample_weight)
         if loss.targets == "signs":
-            X = self._check_X(X, reset=True)
-            y = check_labels(type(self).__name__, y, X.shape[0])
-            weight = check_sample_weight(sample_weight, X)
-            columns, weights = self._signs(y, weight)
+            columns, weights = self._signs(checked, weight)
         else:
-            X, y = self._check_X_and_numbers(X, y)
-            weight = check_sample_weight(sample_weight, X)
-            loss.check_targets(y[weight > 0])
-            warn_of_constant(y, weight)
-            columns, weights = [y[weight > 0]], [weight[weight > 0]]
-            if hasattr(self, "classes_"):
-                del self.classes_, self.class_weight_
+            columns, weights = [checked[weight > 0]], [weight[weight > 0]]
         check_own_loss(loss, columns[0])
         return X, columns, weights, weight
+
+    def _check_rows(
+        self, loss: Loss, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Any, AnyArray, Vector]:
+        """Rows, labels or targets, and weights."""
+        if loss.targets == "signs":
+            X = self._check_X(X, reset=True)
+            labels = check_labels(type(self).__name__, y, X.shape[0])
+            return X, labels, check_sample_weight(sample_weight, X)
+        X, y = self._check_X_and_numbers(X, y)
+        weight = check_sample_weight(sample_weight, X)
+        loss.check_targets(y[weight > 0])
+        warn_of_constant(y, weight)
+        forget(self, "classes_", "class_weight_")
+        return X, y, weight
 
     def _signs(self, y: np.ndarray, weight: Vector) -> tuple[list[Vector], list[Vector]]:
         """Labels of the rows with a weight as signs, each class against the rest, and weights; sets the classes."""

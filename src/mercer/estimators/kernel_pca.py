@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -26,12 +25,12 @@ from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import SPECTRUM, is_usable, judge_finding
 from mercer.estimators.shared.degenerate import warn_if_degenerate
 from mercer.estimators.shared.expansion import KernelExpansion, feature_map_of
-from mercer.estimators.shared.in_parts import in_parts
+from mercer.estimators.shared.in_parts import in_parts, row_source
 from mercer.estimators.shared.layout import read_only
-from mercer.estimators.shared.on_blocks import BlockFit, check_parts, count_of, rows_to_draw
+from mercer.estimators.shared.on_blocks import RowSource
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_number, require_seed
-from mercer.estimators.shared.restricted import Restriction, require_approximation, restriction
-from mercer.estimators.shared.restricted_risk import forget, of_all_rows, one_form, refuse_on_landmarks
+from mercer.estimators.shared.restricted import Beside, require_approximation
+from mercer.estimators.shared.restricted_risk import forget, of_all_rows, one_form
 from mercer.estimators.shared.statements import FitRows
 from mercer.estimators.shared.what_fits import naming_what_fits
 from mercer.estimators.shared.whole_rows import takes_parts
@@ -39,12 +38,11 @@ from mercer.gram import Gram
 from mercer.gram.precomputed import symmetric_once_centred
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.convert import KernelLike, rate_of_scale
-from mercer.landmarks.choose import Landmarks
 from mercer.solvers.curvature import require_kernel
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.linear_system import LinearSystem
-from mercer.solvers.restricted.components import Components, components
-from mercer.solvers.solution import Certificate, Solution
+from mercer.solvers.restricted.components import components
+from mercer.solvers.solution import Certificate
 from mercer.solvers.spectral.eigenpairs import SOLVERS, Eigenpairs, Eigenproblem, EigenState, solve
 
 # Eigenvalues with fewer than five digits are a reason for a warning.
@@ -219,6 +217,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     [14.0]
     """
 
+    _beside_landmarks = (
+        Beside(
+            "fit_inverse_transform",
+            False,
+            'KernelRidge(kernel="rbf", approximation="nystroem") learns rows from the coordinates of transform.',
+        ),
+    )
     _if_indefinite = SPECTRUM
     _fitted = Fitted(
         {
@@ -313,14 +318,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         y : ignored
         """
         self._check_parameters()
-        if isinstance(X, Blocks) or is_dask(X):
-            return self._fit_in_parts(X)
+        source = row_source(self, Blocks.from_dask(X) if is_dask(X) else X, None, None)
+        if source is not None:
+            return self._fit_on_landmarks(source)
         checked: Any = self._check_X(X, reset=True)
         copied = bool(self.copy_X) and checked is X
         X = checked.copy() if copied else checked
         self._check_rows(X)
-        if self.is_on_landmarks:
-            return self._fit_on_landmarks(X)
         original = X
         if self._is_precomputed:
             X = symmetric_once_centred(X)
@@ -358,42 +362,20 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             self._learn_inverse(X)
         return self
 
-    def _fit_on_landmarks(self, X: CheckedRows) -> Self:
+    def _fit_on_landmarks(self, source: RowSource) -> Self:
         """Find the components over landmarks."""
+        X, _, weights = source.training()
+        if weights is not None:
+            raise DataError("KernelPCA has no sample weights, and the blocks have some; pass blocks without them.")
+        X = self._check_X(X, reset=True)
+        self._check_rows(X)
         self.gamma_ = self._rate(X)
         self._fit_kernel(X, intercept=False, gamma=self.gamma_)
-        parts = restriction(self, X, None, self.random_state)
-        m = parts.landmarks.rows.shape[0]
-        wanted = m if self.n_components is None else int(self.n_components)
-        n = X.shape[0]
-        return self._take_components(
-            parts, components(parts.rows(np.zeros((n, 0)), np.ones(n), self.n_jobs), parts.white, wanted)
-        )
-
-    def _fit_in_parts(self, X: Any) -> Self:
-        """Find the components over landmarks of rows in parts."""
-        check_parts(self, X)
-        blocks = Blocks.from_dask(X) if is_dask(X) else X
-        started = BlockFit(
-            blocks, blocks.survey(rows_to_draw(blocks.n, count_of(self)), random_state=self.random_state)
-        )
-        rows, _, weights = started.training()
-        if weights is not None:
-            raise DataError(f"KernelPCA has no sample weights, and {blocks!r} has some; pass blocks without them.")
-        rows = self._check_X(rows, reset=True)
-        self._check_rows(rows)
-        self.gamma_ = self._rate(rows)
-        self._fit_kernel(rows, intercept=False, gamma=self.gamma_)
-        parts = started.restriction(self, rows)
-        m = parts.landmarks.rows.shape[0]
-        wanted = m if self.n_components is None else int(self.n_components)
-        with started.rows(self, parts, rows, _no_targets, []) as passes:
+        source = source.checked(X, None, np.ones(X.shape[0]))
+        parts = source.restriction(self)
+        wanted = parts.landmarks.rows.shape[0] if self.n_components is None else int(self.n_components)
+        with source.rows(self, parts, _no_targets, []) as passes:
             solution = components(passes, parts.white, wanted)
-        # Positions would be those in the sample.
-        return self._take_components(replace(parts, landmarks=Landmarks(parts.landmarks.rows, None)), solution)
-
-    def _take_components(self, parts: Restriction, solution: Solution[Components, None]) -> Self:
-        """Keep components over landmarks."""
         result, rows = solution.value, parts.landmarks.rows
         wanted = len(result.values)
         at_landmarks = Gram(self.kernel_, rows, dtype=np.float64, n_jobs=self.n_jobs) @ result.coefficients
@@ -543,12 +525,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         require_choice(self, "eigen_solver", SOLVERS)
         require_flags(self, "fit_inverse_transform", "remove_zero_eig", "copy_X")
         require_seed(self)
-        if require_approximation(self) and self.fit_inverse_transform:
-            refuse_on_landmarks(
-                self,
-                "fit_inverse_transform",
-                'KernelRidge(kernel="rbf", approximation="nystroem") learns rows from the coordinates of transform.',
-            )
+        require_approximation(self)
         if self.fit_inverse_transform and self._is_precomputed:
             raise ParameterError(
                 "fit_inverse_transform=True needs rows, and kernel='precomputed' has none; pass rows and a kernel."

@@ -21,20 +21,18 @@ from mercer.engine import memory
 from mercer.estimators.shared.along import FitsAlongPenalty, FromSolutions
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support, values_of
-from mercer.estimators.shared.in_parts import PartTask, in_parts, solve_in_parts, start
+from mercer.estimators.shared.in_parts import in_parts, row_source
 from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
-from mercer.estimators.shared.on_blocks import BlockFit
-from mercer.estimators.shared.on_dask import DaskFit
+from mercer.estimators.shared.on_blocks import RowSource
 from mercer.estimators.shared.parameters import require_flags, require_number, require_positive, require_whole
-from mercer.estimators.shared.restricted import require_approximation
+from mercer.estimators.shared.restricted import Beside, require_approximation
 from mercer.estimators.shared.restricted_risk import (
+    Task,
     forget,
     keep_landmarks,
     of_all_rows,
     one_form,
-    refuse_on_landmarks,
     solve_on_landmarks,
-    task_of,
 )
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows
 from mercer.estimators.shared.targets import warn_of_constant
@@ -197,6 +195,14 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
     _continuation = FromSolutions()
     shares_matrices = True
     may_leave_landmarks_open = True
+    _beside_landmarks = (
+        Beside(
+            "non_crossing",
+            False,
+            "Pass non_crossing=False; np.sort puts predictions of a row in order.",
+            lambda model: not model.non_crossing or np.size(model.quantiles) == 1,
+        ),
+    )
     _fitted = Fitted(
         {
             "crossings_": Count(),
@@ -286,16 +292,16 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
             return fit_along_numbers(self, X, y, sample_weight)
         start_time = time.perf_counter()
         levels = self._check_parameters()
-        started = start(self, X, y, sample_weight)
-        if started is not None:
-            X, y, sample_weight = started.training()
+        source = row_source(self, X, y, sample_weight)
+        if source is not None:
+            X, y, sample_weight = source.training()
         X, y = self._check_X_and_numbers(X, y)
         weight = check_sample_weight(sample_weight, X)
         warn_of_constant(y, weight)
         used = np.flatnonzero(weight)
         side = fit_weighted_kernel(self, X, weight, intercept=False)
-        if self.is_on_landmarks:
-            return self._fit_on_landmarks(X, y, weight, levels, started)
+        if source is not None:
+            return self._fit_on_landmarks(source.checked(X, y, weight), y[used], levels)
         gram: Any = self._gram(side, dtype=None if self.kernel_ is None else np.float64)
         if len(used) < X.shape[0]:
             gram = gram.restrict(used, used)
@@ -308,22 +314,14 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
         self.fit_status_ = int(warn_if_stopped(self))
         return self
 
-    def _fit_on_landmarks(
-        self, X: CheckedRows, y: Vector, weight: Vector, levels: Vector, started: BlockFit | DaskFit | None
-    ) -> Self:
-        """Fit functions over landmarks, each level separately; of rows in parts, X, y and weight are a sample."""
-        used, losses = weight > 0, [Quantile(float(level)) for level in levels]
-        options: dict[str, Any] = {"intercept": True, "passes": int(self.max_iter)}
-        if started is None:
-            price = float(self.C) * weight[used]
-            tasks = [task_of(loss, y[used], price, intercept=True) for loss in losses]
-            fitted = solve_on_landmarks(self, X, weight, tasks, **options)
-        else:
-            parts = [PartTask.of_numbers(loss, y[used], float(self.C), intercept=True) for loss in losses]
-            fitted = solve_in_parts(self, started, X, parts, **options)
+    def _fit_on_landmarks(self, source: RowSource, y: Vector, levels: Vector) -> Self:
+        """Fit functions over landmarks, each level separately; ``y`` are targets of all rows or of a sample."""
+        losses = [Quantile(float(level)) for level in levels]
+        tasks = [Task.of_numbers(loss, y, float(self.C), intercept=True) for loss in losses]
+        fitted = solve_on_landmarks(self, source, tasks, intercept=True, passes=int(self.max_iter))
         keep_landmarks(self, fitted, ["support_"])
         self.quantiles_, self.n_iter_ = levels, fitted.certificate.iterations
-        self.crossings_ = _crossings(fitted.values(), levels, y[used])
+        self.crossings_ = _crossings(fitted.values(), levels, y)
         self.fit_status_ = int(warn_if_stopped(self))
         return self
 
@@ -390,10 +388,7 @@ class KernelQuantileRegression(RegressorMixin, FitsAlongPenalty):
             raise ParameterError(
                 f"quantiles must be a number between 0 and 1, or several distinct ones, but is {short(self.quantiles)}."
             )
-        if require_approximation(self) and self.non_crossing and len(levels) > 1:
-            refuse_on_landmarks(
-                self, "non_crossing", "Pass non_crossing=False; np.sort puts predictions of a row in order."
-            )
+        require_approximation(self)
         return levels
 
     def _solve(

@@ -19,8 +19,6 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import MemoryBudgetError, ParameterError
 from mercer._registered import CommandLine
 from mercer._types import CheckedRows, RowsLike, Vector
-from mercer.data.blocks.blocks import Blocks
-from mercer.data.blocks.dask_source import is_dask
 from mercer.data.fitted import Fitted
 from mercer.data.objects import short
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Whole, Word
@@ -29,7 +27,7 @@ from mercer.estimators.gaussian.left_out_kernel import LeftOutKernel, free_gamma
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
-from mercer.estimators.shared.in_parts import in_parts, start
+from mercer.estimators.shared.in_parts import in_parts, row_source
 from mercer.estimators.shared.intervals import (
     JACKKNIFE,
     Intervals,
@@ -41,7 +39,7 @@ from mercer.estimators.shared.intervals import (
 from mercer.estimators.shared.landmark_intervals import OVER_LANDMARKS, require_training, ridge_intervals
 from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
 from mercer.estimators.shared.left_out_baseline import warn_if_ridge_is_worse, warn_if_ridge_is_worse_on_own_rows
-from mercer.estimators.shared.on_blocks import check_parts, require_checkpoint
+from mercer.estimators.shared.on_blocks import RowSource, require_checkpoint
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_positive
 from mercer.estimators.shared.penalties import check_penalties, choices_of, criterion_of, penalties_of, warn_if_few
 from mercer.estimators.shared.repeated import warn_of_repeated_rows
@@ -58,7 +56,6 @@ from mercer.gram.hold import evaluated
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.convert import KernelLike, is_named
 from mercer.kernels.inputs import Rows
-from mercer.landmarks.choose import Landmarks
 from mercer.solvers import evaluate
 from mercer.solvers.gaussian.search import Search, warn_of_bounds
 from mercer.solvers.linear import cholesky
@@ -345,12 +342,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         require_choice(self, "solver", ("auto", "cholesky", "cg"))
         require_positive(self, "tol")
         require_checkpoint(self)
-        if is_dask(X) or isinstance(X, Blocks):
-            check_parts(self, X)
         if is_left_open(self):
             return fit_along_numbers(self, X, y, sample_weight)
-        if require_approximation(self):
-            return self._fit_on_landmarks(X, y, sample_weight)
+        require_approximation(self)
+        source = row_source(self, X, y, sample_weight)
+        if source is not None:
+            return self._fit_on_landmarks(source)
         criterion, alphas = criterion_of(self.alpha), choices_of(self.alpha, self.alphas)
         self._check_search()
         if self.solver == "cg" and criterion is not None:
@@ -396,7 +393,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
                     raise error from None
         return KernelCG(self.tol).solve(system, n_jobs=self.n_jobs)
 
-    def _fit_on_landmarks(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
+    def _fit_on_landmarks(self, source: RowSource) -> Self:
         """Fit a function over landmarks alone."""
         if self.learns_kernel:
             raise ParameterError(
@@ -404,30 +401,22 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
                 "landmarks. Choose them without approximation on a sample of the rows, or by mercer.KernelSearchCV."
             )
         criterion, alphas = criterion_of(self.alpha), choices_of(self.alpha, self.alphas)
-        started = start(self, X, y, sample_weight)
-        if started is not None:
-            X, y, sample_weight = started.training()
+        X, y, sample_weight = source.training()
         X, y = self._check_X_and_numbers(X, y, several=True)
         require_squares(y)
-        weights = None if sample_weight is None else check_sample_weight(sample_weight, X)
-        targets = y.reshape(len(y), -1)
-        alpha: Any = self.alpha if criterion else penalties_of(self.alpha, targets.shape[1])
+        weights = check_sample_weight(sample_weight, X)
+        given = None if criterion else penalties_of(self.alpha, y.reshape(len(y), -1).shape[1])
         warn_of_constant(y, weights)
         warn_of_outlier(y, weights)
+        if criterion == "loo":
+            warn_of_repeated_rows("KernelRidge", X, y, np.flatnonzero(weights))
         self._fit_kernel(X, intercept=False)
-        question = RidgeOnLandmarks(criterion, alphas, bool(self.alpha_per_target), None if criterion else alpha)
-        if started is None:
-            used = np.arange(len(targets)) if weights is None else np.flatnonzero(weights)
-            if criterion == "loo":
-                warn_of_repeated_rows("KernelRidge", X, y, used)
-            landmarks, answer = question.solve(self, X, targets, weights, used)
-        else:
-            parts = started.restriction(self, X)
-            # Their positions are those in a sample.
-            landmarks = Landmarks(parts.landmarks.rows, None)
-            with started.rows(self, parts, X, _columns, [*question.settings, self.tol]) as rows:
-                answer = question.solve_rows(self, parts, rows)
-        self.X_fit_, self.landmark_indices_ = landmarks.rows, landmarks.indices
+        source = source.checked(X, y, weights)
+        question = RidgeOnLandmarks(criterion, alphas, bool(self.alpha_per_target), given)
+        parts = source.restriction(self)
+        with source.rows(self, parts, _columns, [*question.settings, self.tol]) as rows:
+            answer = question.solve(self, parts, rows)
+        self.X_fit_, self.landmark_indices_ = parts.landmarks.rows, parts.landmarks.indices
         self.y_fit_ = self.sample_weight_fit_ = self._loo_predictions = None
         forget(self, "path_", "search_")
         if answer.curves is not None:

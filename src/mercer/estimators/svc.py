@@ -14,21 +14,19 @@ from mercer._types import RowsLike, Vector
 from mercer.estimators.shared.baseline import words_on_pairs
 from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
-from mercer.estimators.shared.in_parts import start
+from mercer.estimators.shared.in_parts import row_source
 from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
-from mercer.estimators.shared.on_blocks import BlockFit
-from mercer.estimators.shared.on_dask import DaskFit
-from mercer.estimators.shared.parameters import require_flags, require_number
-from mercer.estimators.shared.restricted import require_approximation
-from mercer.estimators.shared.restricted_risk import refuse_certificate, refuse_on_landmarks
+from mercer.estimators.shared.parameters import is_among, require_flags, require_number
+from mercer.estimators.shared.restricted import Beside, require_approximation
+from mercer.estimators.shared.restricted_risk import refuse_certificate
 from mercer.estimators.shared.whole_rows import takes_parts
 from mercer.estimators.svm.chosen_by_folds import CHOICE, FoldChoice
 from mercer.estimators.svm.class_rows import ClassRows
 from mercer.estimators.svm.left_out import balanced
-from mercer.estimators.svm.on_landmarks import fit_pairs_in_parts, fit_pairs_on_landmarks
+from mercer.estimators.svm.on_landmarks import fit_pairs_on_landmarks
 from mercer.estimators.svm.pair_classifier import PairClassifier
 from mercer.estimators.svm.pair_probabilities import is_wanted, warn_of_parameter
-from mercer.estimators.svm.solvers import require_box_on_landmarks, solver_of
+from mercer.estimators.svm.solvers import BESIDE_LANDMARKS, solver_of
 from mercer.kernels.convert import KernelLike
 from mercer.solvers import evaluate
 from mercer.solvers.solution import Certificate
@@ -221,6 +219,16 @@ class SVC(PairClassifier):
     _command_line = CommandLine("svc", left_open="C")
     _choice = FoldChoice(("C", "gamma"))
     may_leave_landmarks_open = True
+    _beside_landmarks = (
+        *BESIDE_LANDMARKS,
+        Beside("C", 1e6, "Pass a finite number, such as 1e6.", lambda model: not is_among(model.C, (np.inf,))),
+        Beside(
+            "probability",
+            False,
+            "SVC(...).calibrated() has probabilities.",
+            lambda model: not is_wanted(model.probability),
+        ),
+    )
     _fitted = CHOICE
 
     def __init__(
@@ -297,28 +305,18 @@ class SVC(PairClassifier):
         """
         if is_left_open(self):
             return fit_along_numbers(self, X, y, sample_weight)
-        restricted = require_box_on_landmarks(self, self._choice.left_open(self))
-        started = start(self, X, y, sample_weight)
-        if started is not None:
-            self._choice.require_values(self)
-            return self._fit_in_parts(started)
+        if require_approximation(self):
+            self._choice.refuse_on_landmarks(self)
+        source = row_source(self, X, y, sample_weight)
         if self._choice.left_open(self):
             return self._choice.fit(self, X, y, sample_weight)
         self._choice.forget(self)
-        if not restricted:
+        if source is None:
             return super().fit(X, y, sample_weight)
-        X, _, data, _ = self._prepare(X, y, sample_weight)
-        fit_pairs_on_landmarks(self, X, data)
-        self._report(lambda: self._beside_constant(data))
-        return self
-
-    def _fit_in_parts(self, started: BlockFit | DaskFit) -> Self:
-        """Fit to rows in files or on a cluster."""
-        self._choice.forget(self)
         self._check_parameters()
         warn_of_parameter(type(self).__name__, self.probability)
-        fit_pairs_in_parts(self, started)
-        self._report()
+        source = fit_pairs_on_landmarks(self, source)
+        self._report(lambda: self._worse_than_constants(float(self.C) * self.class_weight_ * source.classes[1]))
         return self
 
     def certificate_of(
@@ -385,11 +383,7 @@ class SVC(PairClassifier):
             raise ParameterError(
                 f"C=inf is solved by solver='smo' only, but solver is {self.solver!r}; change one of them."
             )
-        if require_approximation(self):
-            if np.isinf(self.C):
-                refuse_on_landmarks(self, "C", "Pass a finite number, such as 1e6.")
-            if is_wanted(self.probability):
-                refuse_on_landmarks(self, "probability", "SVC(...).calibrated() has probabilities.")
+        require_approximation(self)
 
     def _bounds(self, data: ClassRows) -> Vector:
         return float(self.C) * data.weight * self.class_weight_[data.codes]
@@ -399,7 +393,9 @@ class SVC(PairClassifier):
         return machine(solver_of(self), self._has_intercept)
 
     def _beside_constant(self, data: ClassRows) -> str:
-        prices: Vector = np.bincount(data.codes, self._bounds(data)).astype(np.float64)
+        return self._worse_than_constants(np.bincount(data.codes, self._bounds(data)).astype(np.float64))
+
+    def _worse_than_constants(self, prices: Vector) -> str:
         return words_on_pairs(prices, self.certificate_.primal, intercept=self._has_intercept)
 
     def _start(self, weights: Vector, bounds: Vector, sizes: NDArray[np.intp]) -> Vector:

@@ -15,18 +15,18 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Maybe, Whole
 from mercer.estimators.shared.baseline import words_on_constant
 from mercer.estimators.shared.given_coefficients import GivenCoefficients
-from mercer.estimators.shared.in_parts import PartTask, in_parts, solve_in_parts, start
+from mercer.estimators.shared.in_parts import in_parts, row_source
 from mercer.estimators.shared.landmark_numbers import fit_along_numbers, is_left_open
-from mercer.estimators.shared.on_blocks import BlockFit
-from mercer.estimators.shared.on_dask import DaskFit
+from mercer.estimators.shared.on_blocks import RowSource
 from mercer.estimators.shared.parameters import require_flags, require_number
+from mercer.estimators.shared.restricted import require_approximation
 from mercer.estimators.shared.restricted_risk import (
+    Task,
     keep_landmarks,
     of_all_rows,
     one_form,
     refuse_certificate,
     solve_on_landmarks,
-    task_of,
 )
 from mercer.estimators.shared.statements import SupportRows
 from mercer.estimators.shared.targets import warn_of_constant
@@ -41,7 +41,7 @@ from mercer.estimators.svm.single_expansion import (
     describe_tube,
     warn_if_tol_is_coarse,
 )
-from mercer.estimators.svm.solvers import check_solver, require_box_on_landmarks
+from mercer.estimators.svm.solvers import BESIDE_LANDMARKS, check_solver
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels.convert import KernelLike
 from mercer.losses import EpsilonInsensitive
@@ -208,6 +208,7 @@ class SVR(RegressorMixin, SingleExpansion):
     _command_line = CommandLine("svr", left_open="C")
     _choice = FoldChoice(("C", "gamma", "epsilon"))
     may_leave_landmarks_open = True
+    _beside_landmarks = BESIDE_LANDMARKS
     _fitted = Fitted(
         {"support_vectors_": SupportRows("s")},
         {
@@ -290,17 +291,15 @@ class SVR(RegressorMixin, SingleExpansion):
         """
         if is_left_open(self):
             return fit_along_numbers(self, X, y, sample_weight)
-        restricted = require_box_on_landmarks(self, self._choice.left_open(self))
-        started = start(self, X, y, sample_weight)
-        if started is not None:
-            self._choice.require_values(self)
-            X, y, sample_weight = started.training()
+        if require_approximation(self):
+            self._choice.refuse_on_landmarks(self)
+        source = row_source(self, X, y, sample_weight)
         if self._choice.left_open(self):
             return self._choice.fit(self, X, y, sample_weight)
         self._choice.forget(self)
         self._check_parameters()
-        if restricted:
-            return self._fit_on_landmarks(X, y, sample_weight, started)
+        if source is not None:
+            return self._fit_on_landmarks(source)
         X, y = self._check_X_and_numbers(X, y)
         weight = check_svm_weight(sample_weight, X)
         warn_of_constant(y, weight)
@@ -311,29 +310,23 @@ class SVR(RegressorMixin, SingleExpansion):
         warn_if_tol_is_coarse(self, y, weight)
         return self
 
-    def _fit_on_landmarks(
-        self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None, started: BlockFit | DaskFit | None
-    ) -> Self:
-        """Fit a function over landmarks; of rows in parts, the arguments are a sample."""
+    def _fit_on_landmarks(self, source: RowSource) -> Self:
+        """Fit a function over landmarks."""
+        X, y, sample_weight = source.training()
         X, y = self._check_X_and_numbers(X, y)
         weight = check_svm_weight(sample_weight, X)
         warn_of_constant(y, weight)
         intercept = bool(self.fit_intercept)
         fit_weighted_kernel(self, X, weight, intercept=intercept)
-        used = weight > 0
+        source = source.checked(X, y, weight)
         loss = EpsilonInsensitive(float(self.epsilon))
-        options: dict[str, Any] = {"intercept": intercept, "passes": int(self.max_iter)}
-        if started is None:
-            task = task_of(loss, y[used], float(self.C) * weight[used], intercept=intercept)
-            fitted = solve_on_landmarks(self, X, weight, [task], **options)
-        else:
-            part = PartTask.of_numbers(loss, y[used], float(self.C), intercept=intercept)
-            fitted = solve_in_parts(self, started, X, [part], **options)
+        task = Task.of_numbers(loss, y[weight > 0], float(self.C), intercept=intercept)
+        fitted = solve_on_landmarks(self, source, [task], intercept=intercept, passes=int(self.max_iter))
         keep_landmarks(self, fitted, (*OF_ALL_ROWS, *TUBE.always))
-        self.shape_fit_ = (X.shape[0] if started is None else started.n, *X.shape[1:])
+        self.shape_fit_ = (source.n, *X.shape[1:])
         self.n_iter_ = fitted.certificate.iterations
-        # Of rows in parts y is that of a sample.
-        self._report(str if started is not None else lambda: self._beside_constant(y, weight))
+        # The objective is that of all rows.
+        self._report(str if len(y) < source.n else lambda: self._beside_constant(y, weight))
         return self
 
     @in_parts

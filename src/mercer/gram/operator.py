@@ -125,7 +125,21 @@ class Gram(ArrayInterface):
 
     @classmethod
     def of_checked(cls, kernel: Kernel, X: Any, Z: Any, dtype: DTypeLike | None, n_jobs: int | None) -> Self:
-        """Return the matrix of rows that a learner has checked, which are prepared for the first entry."""
+        """Return the matrix of rows that a learner has checked, which are prepared for the first entry.
+
+        Parameters
+        ----------
+        kernel : Kernel
+        X, Z : Rows or checked rows
+            None as Z: the same rows.
+        dtype : dtype or None
+        n_jobs : int or None
+            As for the class.
+
+        Returns
+        -------
+        Gram
+        """
         left = X if isinstance(X, Rows) else Rows(X)
         plan = Plan(kernel, left, left if Z is None else Rows(Z), dtype)
         plan.prepare_for_workers()

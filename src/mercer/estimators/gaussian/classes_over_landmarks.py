@@ -17,7 +17,7 @@ from mercer.estimators.gaussian.cross_covariance import KernelCross
 from mercer.estimators.gaussian.options import has_part
 from mercer.estimators.gaussian.over_landmarks import SAMPLE
 from mercer.estimators.gaussian.starts import starts_of
-from mercer.estimators.shared.parameters import require_whole
+from mercer.estimators.shared.restricted import require_approximation
 from mercer.kernels import White
 from mercer.kernels.inputs import Rows
 from mercer.landmarks.choose import Landmarks, Names, choose, method_of, require_positive
@@ -33,24 +33,17 @@ _GAIN = 0.1
 # Of the prior variances of the rows, the share that landmarks may leave without a warning.
 _LARGE = 0.5
 _WHITE = "this noise is independent between rows, so that landmarks know nothing of it"
+APPROXIMATIONS = ("auto", "laplace", "ep", "nystroem")
 # Methods whose landmarks depend on the kernel; others are chosen, and checked, before any search.
 _BY_KERNEL = ("rpcholesky", "leverage")
 
 
 def require_landmarks(learner: Any) -> None:
     """Raise ParameterError unless the parameters of landmarks make sense, and can be combined with the others."""
-    if not learner.is_on_landmarks:
-        return
-    require_whole(learner, "n_landmarks", "a whole number of at least 1")
-    if isinstance(learner.landmarks, str) or learner.landmarks is None or np.isscalar(learner.landmarks):
+    # Methods whose landmarks do not depend on the kernel choose before any search.
+    named = isinstance(learner.landmarks, str) or learner.landmarks is None or np.isscalar(learner.landmarks)
+    if require_approximation(learner, APPROXIMATIONS) and named:
         method_of(learner.landmarks, Names(type(learner).__name__), ", or rows of the kind of X")
-    instead = None
-    if learner._is_precomputed:
-        instead = 'kernel="precomputed"; pass the kernel and the rows'
-    elif learner.warm_start:
-        instead = "warm_start=True, since each fit chooses its landmarks anew; pass warm_start=False"
-    if instead is not None:
-        raise ParameterError(f'approximation="nystroem" cannot be combined with {instead}, or approximation="laplace".')
 
 
 def require_function(learner: Any) -> None:

@@ -18,7 +18,6 @@ from mercer.estimators.gaussian.cross_covariance import KernelCross
 from mercer.estimators.gaussian.options import has_part
 from mercer.estimators.gaussian.starts import starts_of
 from mercer.estimators.shared.expansion import without_noise
-from mercer.estimators.shared.parameters import require_choice, require_whole
 from mercer.kernels import Kernel, White
 from mercer.kernels.inputs import Rows
 from mercer.kernels.parameters import Parameter
@@ -36,29 +35,6 @@ SAMPLE = 1000
 _GAIN = 0.1
 # Of the mean variance that the landmarks leave, in units of that of the noise: above it, the bound says little.
 _LARGE = 10.0
-
-
-def require_landmarks(learner: Any) -> None:
-    """Raise ParameterError unless the parameters of landmarks make sense, and can be combined with the others."""
-    require_choice(learner, "approximation", (None, "nystroem"))
-    if learner.approximation is None:
-        return
-    require_whole(learner, "n_landmarks", "a whole number of at least 1")
-    wrong = {
-        'kernel="precomputed"': learner._is_precomputed,
-        f"mean={learner.mean!r}": learner.mean != "zero",
-        f"objective={learner.objective!r}": learner.objective != "evidence",
-    }
-    instead = {
-        'kernel="precomputed"': "pass the kernel and the rows",
-        f"mean={learner.mean!r}": 'pass mean="zero", with normalize_y=True for targets far from 0',
-        f"objective={learner.objective!r}": 'pass objective="evidence"',
-    }
-    for what, is_wrong in wrong.items():
-        if is_wrong:
-            raise ParameterError(
-                f'approximation="nystroem" cannot be combined with {what}; {instead[what]}, or approximation=None.'
-            )
 
 
 def require_all_rows(learner: Any, what: str, instead: str = "None") -> None:

@@ -16,7 +16,7 @@ from mercer._documentation import documented
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.columns import MixedRows
-from mercer.data.fitted import Fitted
+from mercer.data.fitted import Fitted, statements
 from mercer.data.nested_parameters import get_params, set_params
 from mercer.data.objects import Objects
 from mercer.data.sklearn_errors import advised
@@ -54,6 +54,7 @@ from mercer.solvers.curvature import SAMPLE
 
 if TYPE_CHECKING:
     from mercer.estimators.shared.expansion import KernelExpansion
+    from mercer.estimators.shared.restricted import Beside
 
 
 class MatrixSource(Protocol):
@@ -84,6 +85,8 @@ class KernelEstimator(BaseEstimator):
     _continues: KernelExpansion | None = None
     # Whether ``n_landmarks`` may be ``"auto"``.
     may_leave_landmarks_open: ClassVar[bool] = False
+    # What other parameters must be with an approximation.
+    _beside_landmarks: ClassVar[tuple[Beside, ...]] = ()
     # Whether ``fit`` takes all its kernel values from ``_gram`` of all its rows, and predicts from kernel values alone.
     shares_matrices: ClassVar[bool] = False
     # For more rows a search evaluates no matrix for several fits, unless entries are expensive: solvers that need few
@@ -370,6 +373,16 @@ class KernelEstimator(BaseEstimator):
         # function looks at all entries.
         expensive = lazy.tile < TILE or (self._is_taken_on_trust() and lazy.shape[0] <= SAMPLE)
         return evaluated(lazy) if expensive else lazy
+
+
+def adopt(learner: Any, fitted: Any) -> None:
+    """Give a learner what another one of its class has learned, in place of what an earlier fit has left."""
+    cls: type = type(learner)
+    stated, attributes = statements(cls), vars(learner)
+    for name in () if stated is None else stated.attributes:
+        attributes.pop(name, None)
+    kept = learner.get_params(deep=False).keys() | {"_continues"}
+    attributes.update({name: value for name, value in vars(fitted).items() if name not in kept})
 
 
 def bind_columns(kernel: Kernel, names: tuple[str, ...] | None) -> Kernel:

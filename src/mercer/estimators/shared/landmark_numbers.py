@@ -16,10 +16,10 @@ from mercer._types import Matrix, Positions, Vector
 from mercer.data.blocks.blocks import Blocks
 from mercer.data.blocks.dask_source import is_dask
 from mercer.data.blocks.hold_out import HeldOutRows
-from mercer.data.fitted import statements
 from mercer.data.seeds import generator
 from mercer.engine.progress import Progress
 from mercer.engine.settings import current
+from mercer.estimators.shared.base import adopt
 from mercer.estimators.shared.certificates import warn_if_stopped
 from mercer.estimators.shared.expansion import values_of
 from mercer.estimators.shared.landmark_path import FEW_ROWS, LandmarkPath
@@ -93,14 +93,7 @@ def fit_along_numbers(learner: Learner, X: Any, y: Any, sample_weight: Any) -> L
         else:
             final = _copy(learner, path.chosen if path.chosen < rows.n else rows.total, seed, best)
             final.fit(*rows.whole)
-    cls: type = type(learner)
-    stated = statements(cls)
-    for name in () if stated is None else stated.attributes:
-        vars(learner).pop(name, None)
-    parameters = final.get_params(deep=False)
-    vars(learner).update(
-        {name: value for name, value in vars(final).items() if name not in parameters and name != "_continues"}
-    )
+    adopt(learner, final)
     learner.landmark_path_ = path
     return learner
 

@@ -13,39 +13,38 @@ import numpy as np
 
 from mercer._errors import DataError, ParameterError
 from mercer._optional import optional
-from mercer._types import AnyArray, Matrix, Vector
+from mercer._types import AnyArray, Vector
 from mercer.data.blocks.block import Block, join
 from mercer.data.blocks.dask_source import delayed_parts
 from mercer.data.seeds import generator
 from mercer.engine.settings import current, inherited
-from mercer.estimators.shared.on_blocks import Stored, Targets, check_parts, count_of, named, rows_to_draw
-from mercer.estimators.shared.restricted import Restriction, restriction
+from mercer.estimators.shared.on_blocks import (
+    RowSource,
+    Stored,
+    Targets,
+    check_parts,
+    count_of,
+    rows_to_draw,
+    weights_of_labels,
+)
+from mercer.estimators.shared.restricted import Restriction
 from mercer.solvers.restricted.partitions import Cluster, Groups, PartitionedRows
-from mercer.solvers.restricted.passes import Part
 
 
 @dataclass(frozen=True, eq=False)
-class DaskFit:
-    """What a fit on partitions starts from.
+class DaskRows(RowSource):
+    """Rows in partitions.
 
     Parameters
     ----------
     cluster : Cluster
         Partitions of blocks.
-    n : int
-    sample : Block
-        Rows drawn uniformly.
-    names : list of str or None
-        Of the columns.
     """
 
     cluster: Cluster
-    n: int
-    sample: Block
-    names: list[str] | None
 
     @classmethod
-    def of(cls, learner: Any, X: Any, y: Any, sample_weight: Any) -> DaskFit:
+    def of(cls, learner: Any, X: Any, y: Any, sample_weight: Any) -> DaskRows:
         """Have all partitions in the memory of the workers, and draw a sample of their rows."""
         check_parts(learner, X)
         if getattr(learner, "checkpoint", None) is not None:
@@ -71,41 +70,24 @@ class DaskFit:
             if len(own):
                 drawn += cluster.each(_take, [part], own)
         names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-        fit = cls(cluster, n, join(cluster.values(drawn)), names)
-        if fit.sample.y is None:
+        sample = join(cluster.values(drawn))
+        if sample.y is None:
             raise DataError(f"{type(learner).__name__} needs targets y, and y is None; pass a collection of Dask.")
-        return fit
+        return cls(sample, names, n, cluster)
 
     @property
     def classes(self) -> tuple[AnyArray, Vector]:
-        """The labels of all rows, ascending, and the weight of each."""
         parts = self.cluster.values(self.cluster.each(_labels, self.cluster.partitions, None))
         classes, where = np.unique(np.concatenate([labels for labels, _ in parts]), return_inverse=True)
         totals = np.bincount(where, np.concatenate([weights for _, weights in parts]))
         return classes[totals > 0], np.asarray(totals[totals > 0], dtype=np.float64)
 
-    def training(self) -> tuple[Any, Any, Any]:
-        """The sample, whose columns have their names if they have any."""
-        return self.sample._replace(X=named(self.sample.X, self.names))
-
-    def restriction(self, learner: Any, X: Any) -> Restriction:
-        """Landmarks among the checked rows ``X`` of the sample."""
-        return restriction(learner, X, self.sample.sample_weight, learner.random_state)
-
     @contextmanager
-    def rows(
-        self, learner: Any, parts: Restriction, X: Any, targets: Targets, settings: object
-    ) -> Iterator[PartitionedRows]:
-        """The rows for a solver."""
+    def rows(self, learner: Any, parts: Restriction, targets: Targets, settings: object) -> Iterator[PartitionedRows]:
         # A worker has a task for each of its threads.
         stored = Stored(learner.kernel_, parts.landmarks.rows, targets, 1)
-        here = Stored(learner.kernel_, parts.landmarks.rows, targets, learner.n_jobs)
-        n, sample = here.sampled(self.sample._replace(X=X), self.n)
-
-        def draw(count: int, random: np.random.RandomState) -> tuple[Matrix, Part]:
-            return sample.sample(count, random)
-
-        yield PartitionedRows((n, *sample.shape[1:]), self.cluster, stored, draw)
+        n, sample = replace(stored, n_jobs=learner.n_jobs).sampled(self.sample, self.n)
+        yield PartitionedRows((n, *sample.shape[1:]), self.cluster, stored, sample.sample)
 
 
 def predicted(method: Callable[..., Any], learner: Any, X: Any) -> Any:
@@ -161,9 +143,7 @@ def _count(block: Block, _: None) -> int:
 
 
 def _labels(block: Block, _: None) -> tuple[AnyArray, Vector]:
-    """The labels of a partition, and their weights."""
-    labels, where = np.unique(np.asarray(block.y), return_inverse=True)
-    return labels, np.bincount(where, block.sample_weight, minlength=len(labels)).astype(np.float64)
+    return weights_of_labels(block)
 
 
 def _take(block: Block, positions: Vector) -> Block:

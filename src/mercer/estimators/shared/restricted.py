@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,13 +16,12 @@ from mercer._types import Matrix, Positions, Vector
 from mercer.data.objects import Objects
 from mercer.data.seeds import generator
 from mercer.engine import memory
-from mercer.estimators.shared.parameters import require_choice, require_whole
+from mercer.estimators.shared.parameters import is_among, require_choice, require_whole
 from mercer.gram import Gram
 from mercer.gram.hold import evaluated
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels import Kernel
 from mercer.landmarks.choose import Landmarks, Names, choose
-from mercer.solvers.restricted.passes import StoredRows
 from mercer.solvers.restricted.whitening import Whitening
 
 if TYPE_CHECKING:
@@ -32,16 +32,45 @@ _SHARE, _MANY = 0.5, 2**20
 RESTRICTED = "conjugate gradients over landmarks"
 
 
-def require_approximation(learner: Any) -> bool:
-    """Whether a learner is to be restricted to landmarks; raises if its parameters do not say how.
+@dataclass(frozen=True)
+class Beside:
+    """What another parameter of a learner must be with an approximation.
+
+    Parameters
+    ----------
+    name : str
+    value : object
+        The value to pass instead, or that alone is allowed.
+    advice : str
+    allows : callable, optional
+        Whether a learner has a value that goes with landmarks; by default, whether it has this one.
+    """
+
+    name: str
+    value: Any
+    advice: str
+    allows: Callable[[Any], bool] | None = None
+
+
+def not_beside_landmarks(learner: KernelEstimator) -> list[Beside]:
+    """What has to change for an approximation."""
+    return [
+        needed
+        for needed in learner._beside_landmarks
+        if not (needed.allows(learner) if needed.allows else is_among(getattr(learner, needed.name), (needed.value,)))
+    ]
+
+
+def require_approximation(learner: Any, choices: tuple[str | None, ...] = (None, "nystroem")) -> bool:
+    """Whether a learner is to be restricted to landmarks; raises if its parameters do not go with that.
 
     Raises
     ------
     ParameterError
-        If a parameter has an invalid value.
+        If a parameter has an invalid value, or does not go with an approximation.
     """
-    require_choice(learner, "approximation", (None, "nystroem"))
-    if learner.approximation is None:
+    require_choice(learner, "approximation", choices)
+    if not learner.is_on_landmarks:
         return False
     auto = ", or 'auto'" if learner.may_leave_landmarks_open else ""
     require_whole(learner, "n_landmarks", f"a whole number of at least 1{auto}")
@@ -50,7 +79,16 @@ def require_approximation(learner: Any) -> bool:
             'approximation="nystroem" evaluates the kernel between rows and landmarks, and kernel is "precomputed", so '
             "that all values exist already. Leave out approximation, or pass the kernel and the rows."
         )
+    for needed in not_beside_landmarks(learner):
+        raise ParameterError(
+            f'approximation="nystroem" cannot be combined with {needed.name}={getattr(learner, needed.name)!r}. '
+            f"{needed.advice}"
+        )
     return True
+
+
+NO_WARM_START = Beside("warm_start", False, "Pass warm_start=False.", lambda learner: not learner.warm_start)
+OWN_SOLVER = "Problems over landmarks have a solver of their own; leave out solver."
 
 
 def warn_if_exact_is_faster(learner: KernelEstimator, X: Any) -> None:
@@ -75,14 +113,6 @@ class Restriction:
     landmarks: Landmarks
     white: Whitening
     gram: GramMatrix
-
-    def rows(self, targets: Matrix, weights: Vector, n_jobs: int | None) -> StoredRows:
-        """What solvers pass over."""
-        return StoredRows(self.gram, targets, weights, n_jobs)
-
-    def of_rows(self, positions: Positions) -> Restriction:
-        """The same for some of the rows."""
-        return dataclasses.replace(self, gram=self.gram.restrict(positions, None))
 
     def with_positions_in(self, used: Positions) -> Restriction:
         """The same with positions of landmarks among all rows, of which the fit had those at ``used``."""

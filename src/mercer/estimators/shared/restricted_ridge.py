@@ -9,10 +9,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer._errors import MercerWarning, ParameterError, warn_user
-from mercer._types import Matrix, Positions, Vector
+from mercer._types import Matrix, Vector
 from mercer.estimators.shared.baseline import no_offset_remedy, warn_if_worse_than_mean
-from mercer.estimators.shared.restricted import Restriction, continued, restriction, warn_if_exact_is_faster
-from mercer.landmarks.choose import Landmarks
+from mercer.estimators.shared.restricted import Restriction, continued
 from mercer.solvers.linear.penalty_curves import TIE, PenaltyCurves, best_of, costs_of, default_penalties, rounded
 from mercer.solvers.linear.penalty_path import Criterion
 from mercer.solvers.restricted.least_squares import RestrictedCG, RestrictedState
@@ -66,31 +65,7 @@ class RidgeOnLandmarks:
         choices, given = (None if part is None else part.tolist() for part in (self.choices, self.given))
         return [given] if self.criterion is None else [self.criterion, choices, self.per_target]
 
-    def solve(
-        self, learner: Any, X: Any, targets: Matrix, weights: Vector | None, used: Positions
-    ) -> tuple[Landmarks, RidgeAnswer]:
-        """Solve for the rows at the positions ``used``, which have a weight, and ``kernel_`` of a learner.
-
-        Returns
-        -------
-        landmarks : Landmarks
-            With positions among all rows.
-        answer : RidgeAnswer
-
-        Warns
-        -----
-        MercerWarning
-            If rounding keeps the gap above the tolerance by far.
-        """
-        if len(used) < len(targets):
-            X, targets, weights = X[used], targets[used], None if weights is None else weights[used]
-        warn_if_exact_is_faster(learner, X)
-        parts = restriction(learner, X, weights, learner.random_state)
-        own = np.ones(len(targets)) if weights is None else weights
-        answer = self.solve_rows(learner, parts, parts.rows(targets, own, learner.n_jobs))
-        return parts.with_positions_in(used).landmarks, answer
-
-    def solve_rows(self, learner: Any, parts: Restriction, rows: Passes) -> RidgeAnswer:
+    def solve(self, learner: Any, parts: Restriction, rows: Passes) -> RidgeAnswer:
         """Solve for rows in any form, with warnings where the answer is bad."""
         curves, begin = None, continued(learner, parts)
         start, alphas = None if begin is None else begin[0], self.given

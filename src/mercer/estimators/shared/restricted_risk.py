@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError
-from mercer._types import CheckedRows, Matrix, Positions, Vector
+from mercer._types import AnyArray, Matrix, Vector
 from mercer.engine import memory
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.expansion import unless_stored
-from mercer.estimators.shared.restricted import Restriction, continued, restriction, warn_if_exact_is_faster
+from mercer.estimators.shared.on_blocks import RowSource, Targets
+from mercer.estimators.shared.restricted import Restriction, continued
 from mercer.landmarks.choose import Landmarks
 from mercer.losses import EpsilonInsensitive, Huber, Loss, OwnLoss, Quantile, Squared
 from mercer.solvers.restricted.criteria import Criterion, Envelope, Smooth
@@ -31,34 +32,93 @@ _OF_RESIDUALS = (EpsilonInsensitive, Huber, Quantile, Squared)
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
-    """One problem over rows of a fit.
+class ClassTargets:
+    """From labels to indicators of the classes, or to signs, with the cost of each row.
 
     Parameters
     ----------
-    targets : ndarray of shape (s, t)
-        What the criterion takes.
-    weights : ndarray of shape (s,)
-        The factors of the losses, above 0.
+    classes : ndarray of shape (k,)
+    costs : ndarray of shape (k,)
+        The factor of the loss of each class.
+    positive : int, optional
+        The number of the class whose sign is 1; by default there is an indicator for each class.
+    negative : int, optional
+        The number of the only other class whose rows count; by default all do.
+    """
+
+    classes: AnyArray
+    costs: Vector
+    positive: int | None = None
+    negative: int | None = None
+
+    def __call__(self, y: Any) -> tuple[Matrix, Vector]:
+        labels = np.asarray(y)
+        codes = np.minimum(np.searchsorted(self.classes, labels), len(self.classes) - 1)
+        # Labels of rows without weight may be none of the classes.
+        counts = self.classes[codes] == labels
+        if self.negative is not None:
+            counts &= (codes == self.positive) | (codes == self.negative)
+        signs = np.where(codes == self.positive, 1.0, -1.0)[:, None]
+        targets = np.eye(len(self.classes))[codes] if self.positive is None else signs
+        return targets, np.where(counts, self.costs[codes], 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class NumberTargets:
+    """Numbers that a loss takes, less a shift, with the same cost for all rows.
+
+    Parameters
+    ----------
+    loss : Loss
+    shift : float
+    cost : float
+    """
+
+    loss: Loss
+    shift: float = 0.0
+    cost: float = 1.0
+
+    def __call__(self, y: Any) -> tuple[Matrix, Vector]:
+        numbers = np.asarray(y, dtype=np.float64)
+        self.loss.check_targets(numbers)
+        return (numbers - self.shift)[:, None], np.full(len(numbers), self.cost)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One problem over the rows of a fit.
+
+    Parameters
+    ----------
+    targets : callable
+        From the targets of rows to what the criterion takes, and factors of their weights; rows of factor 0 are left
+        out.
     criterion : Criterion
     outputs : int
         How many functions it has.
-    rows : ndarray of shape (s,), optional
-        Positions among the rows with a weight; all of them by default.
     shift : float
         What was subtracted from the targets, and is added to the offset.
     """
 
-    targets: Matrix
-    weights: Vector
+    targets: Targets
     criterion: Criterion
     outputs: int = 1
-    rows: Positions | None = None
     shift: float = 0.0
 
-    def at(self, rows: Positions) -> Task:
-        """The same over the rows at these positions."""
-        return replace(self, rows=rows)
+    @classmethod
+    def of_numbers(cls, loss: Loss, y: Vector, cost: float, *, intercept: bool) -> Task:
+        """A loss of numbers, of which ``y`` (s,) are all or a sample.
+
+        Examples
+        --------
+        >>> from mercer.losses import Quantile
+        >>> task = Task.of_numbers(Quantile(0.5), np.array([1.0, 3.0, 7.0]), 1.0, intercept=True)
+        >>> task.shift, task.targets([1.0])[0].tolist(), task.criterion.width
+        (3.0, [[-2.0]], 32.0)
+        """
+        # Where targets are far from 0 a small sum of the multipliers would cost the dual objective much.
+        shift = float(np.median(y)) if intercept and isinstance(loss, _OF_RESIDUALS) else 0.0
+        return cls(NumberTargets(loss, shift, cost), criterion_of(loss, y - shift), shift=shift)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,14 +156,7 @@ class OnLandmarks:
 
 
 def solve_on_landmarks(
-    learner: Any,
-    X: CheckedRows,
-    weight: Vector,
-    tasks: Sequence[Task],
-    *,
-    intercept: bool,
-    alpha: float = 1.0,
-    passes: int = -1,
+    learner: Any, source: RowSource, tasks: Sequence[Task], *, intercept: bool, alpha: float = 1.0, passes: int = -1
 ) -> OnLandmarks:
     """Solve problems over the same landmarks, for ``kernel_``, ``tol`` and the parameters of landmarks of a learner.
 
@@ -111,10 +164,8 @@ def solve_on_landmarks(
     ----------
     learner : KernelEstimator
         It has a kernel.
-    X : rows
-        Of the fit.
-    weight : ndarray of shape (n,)
-        Rows of weight 0 are left out; the others count as landmarks by their weights.
+    source : RowSource
+        Its rows are checked.
     tasks : sequence of Task
     intercept : bool
     alpha : float
@@ -127,51 +178,39 @@ def solve_on_landmarks(
     OnLandmarks
     """
     start_time = time.perf_counter()
-    used = np.flatnonzero(weight)
-    if len(used) < len(weight):
-        X, weight = X[used], weight[used]
-    options: dict[str, Any] = {"verbose": bool(getattr(learner, "verbose", False))}
-    if passes != -1:
-        options["max_iter"] = passes
-    solver = RestrictedNewton(float(learner.tol), **options)
+    limit: dict[str, Any] = {} if passes == -1 else {"max_iter": passes}
+    solver = RestrictedNewton(float(learner.tol), verbose=bool(getattr(learner, "verbose", False)), **limit)
     coefficients, offsets, norms, certificates = [], [], [], []
-    warn_if_exact_is_faster(learner, X)
     with memory.track() as account:
-        parts = restriction(learner, X, weight, learner.random_state)
+        parts = source.restriction(learner)
         m, done, start = parts.landmarks.rows.shape[0], 0, continued(learner, parts)
         for task in tasks:
-            here = parts if task.rows is None else parts.of_rows(task.rows)
-            rows = here.rows(task.targets, task.weights, learner.n_jobs)
-            problem = RestrictedRisk(rows, parts.white, task.criterion, alpha, task.outputs, intercept)
-            own = slice(done, done + task.outputs)
-            done += task.outputs
-            solution = solver.solve(
-                problem, None if start is None else problem.join(start[0][:, own], start[1][own] - task.shift)
-            )
+            settings = [repr(task.criterion), task.outputs, intercept, float(learner.tol), repr(task.targets)]
+            with source.rows(learner, parts, task.targets, settings) as rows:
+                problem = RestrictedRisk(rows, parts.white, task.criterion, alpha, task.outputs, intercept)
+                own = slice(done, done + task.outputs)
+                done += task.outputs
+                begin = None if start is None else problem.join(start[0][:, own], start[1][own] - task.shift)
+                solution = solver.solve(problem, begin)
             coefficients.append(solution.value[:m].T)
             offsets.append(solution.value[m] + task.shift if intercept else np.zeros(task.outputs))
             norms.append(np.linalg.norm(problem.split(solution.state)[0], axis=0))
             certificates.append(solution.certificate)
-            require_all(certificates, len(tasks))
-    certificate = joined(certificates, time.perf_counter() - start_time, account.peak)
+            if solution.certificate.status is Status.interrupted and len(certificates) < len(tasks):
+                # Without the other problems there is no model.
+                raise KeyboardInterrupt
     return OnLandmarks(
-        parts.with_positions_in(used),
+        parts,
         np.ascontiguousarray(np.vstack(coefficients)),
         np.concatenate(offsets),
         np.concatenate(norms),
         certificates,
-        certificate,
+        joined(certificates, time.perf_counter() - start_time, account.peak),
     )
 
 
-def require_all(certificates: Sequence[Certificate], count: int) -> None:
-    """Raise KeyboardInterrupt if Ctrl-C has ended one of ``count`` solves, and others are left: there is no model."""
-    if certificates[-1].status is Status.interrupted and len(certificates) < count:
-        raise KeyboardInterrupt
-
-
-def task_of(loss: Loss, y: Vector, weights: Vector, *, intercept: bool) -> Task:
-    """The problem of a loss of one prediction for targets y (n,), with weights (n,).
+def criterion_of(loss: Loss, y: Vector) -> Criterion:
+    """What is minimised for a loss of one prediction and targets like y (s,).
 
     Raises
     ------
@@ -180,27 +219,15 @@ def task_of(loss: Loss, y: Vector, weights: Vector, *, intercept: bool) -> Task:
 
     Examples
     --------
-    >>> from mercer.losses import Logistic, Quantile
-    >>> task_of(Logistic(), np.array([1.0, -1.0]), np.ones(2), intercept=True).criterion
+    >>> from mercer.losses import Logistic
+    >>> criterion_of(Logistic(), np.array([1.0, -1.0]))
     Smooth(loss=Logistic())
-    >>> task = task_of(Quantile(0.5), np.array([1.0, 3.0, 7.0]), np.ones(3), intercept=True)
-    >>> task.shift, task.targets.ravel().tolist(), task.criterion.width
-    (3.0, [-2.0, 0.0, 4.0], 32.0)
     """
     if isinstance(loss, OwnLoss) and not loss.smooth:
         raise ParameterError(
             f'approximation="nystroem" needs the second derivative of a user-defined loss, and {loss.name} has no '
             "method curvature(y, f). Add it, or leave out approximation."
         )
-    shift = 0.0
-    if intercept and isinstance(loss, _OF_RESIDUALS):
-        # Where targets are far from 0 a small sum of the multipliers would cost the dual objective much.
-        shift = float(np.median(y))
-        y = y - shift
-    return Task(y[:, None], weights, _criterion(loss, y), shift=shift)
-
-
-def _criterion(loss: Loss, y: Vector) -> Criterion:
     if loss.smooth and (loss.targets != "numbers" or isinstance(loss, Squared)):
         return Smooth(loss)
     if loss.targets == "signs":
@@ -220,19 +247,6 @@ def keep_landmarks(learner: Any, fitted: OnLandmarks, of_all_rows: Sequence[str]
     learner.dual_coef_ = fitted.dual_coef
     learner.intercept_ = fitted.offsets
     learner.certificate_ = fitted.certificate
-
-
-def refuse_on_landmarks(learner: KernelEstimator, name: str, advice: str) -> NoReturn:
-    """Raise for a parameter that does not go with an approximation.
-
-    Raises
-    ------
-    ParameterError
-        With the parameter, its value and the advice.
-    """
-    raise ParameterError(
-        f'approximation="nystroem" cannot be combined with {name}={getattr(learner, name)!r}. {advice}'
-    )
 
 
 def refuse_certificate(learner: KernelEstimator) -> None:

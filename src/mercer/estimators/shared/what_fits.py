@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-
-import numpy as np
 
 from mercer._errors import MemoryBudgetError
 from mercer.engine import memory
 from mercer.estimators.shared.on_blocks import rows_to_draw
+from mercer.estimators.shared.restricted import not_beside_landmarks
 from mercer.landmarks.choose import choice_bytes
 from mercer.solvers.linear import iterative
 from mercer.solvers.restricted import components, precondition
@@ -20,8 +19,6 @@ from mercer.solvers.restricted.evidence_blocks import class_evidence_bytes, eval
 _FEWEST = 50
 # What a process keeps of each row in blocks, beside its targets.
 _NUMBERS = 8
-# Values that parameters need beside an approximation, of the learners that have them.
-_BESIDE = {"regularizer": "l2", "warm_start": False, "mean": "zero", "objective": "evidence"}
 
 
 def solving_bytes(learner: str, n: int, m: int, *, in_parts: bool = False) -> int:
@@ -103,7 +100,7 @@ def _ways(learner: Any, n: int, beside: int) -> list[str]:
             need = memory.describe(max(_need(learner, n, m), beside))
             need = f"{need} and {n * min(m, n):,} kernel values a pass"
             blocks = _in_blocks(learner, n, m, beside)
-            ways.append(f'approximation="nystroem"{count}{_beside(parameters)} ({need}{blocks})')
+            ways.append(f'approximation="nystroem"{count}{_changes(learner)} ({need}{blocks})')
     if parameters.get("solver") == "cholesky" and "approximation" in parameters and not chosen:
         rank = iterative.fitting_rank(n)
         if iterative.memory_of(n, rank) <= free:
@@ -112,21 +109,10 @@ def _ways(learner: Any, n: int, beside: int) -> list[str]:
     return ways
 
 
-def _beside(parameters: Mapping[str, Any]) -> str:
-    """What else has to change for an approximation.
-
-    >>> _beside({"alpha": "loo"}), _beside({"C": 1.0, "warm_start": False})
-    (' with a number for alpha', '')
-    >>> _beside({"quantiles": [0.1, 0.9], "non_crossing": True})
-    ' with non_crossing=False'
-    """
-    wanted = dict(_BESIDE)
-    if np.size(parameters.get("quantiles", 0)) > 1:
-        wanted["non_crossing"] = False
-    if "regularizer" in parameters:
-        wanted["solver"] = "auto"
-    words = ["a number for alpha"] if isinstance(parameters.get("alpha"), str) else []
-    words += [f"{name}={value!r}" for name, value in wanted.items() if parameters.get(name, value) != value]
+def _changes(learner: Any) -> str:
+    """What else has to change for an approximation."""
+    words = ["a number for alpha"] if isinstance(getattr(learner, "alpha", None), str) else []
+    words += [f"{needed.name}={needed.value!r}" for needed in not_beside_landmarks(learner)]
     return f" with {' and '.join(words)}" if words else ""
 
 

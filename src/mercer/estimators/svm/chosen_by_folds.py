@@ -12,9 +12,10 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from mercer._errors import DataError, ParameterError
 from mercer._registered import search_without_grid
 from mercer._types import Matrix, Vector
-from mercer.data.fitted import Fitted, statements
+from mercer.data.fitted import Fitted
 from mercer.data.statements import Each, Flag, Floats, Is, Number, Word
 from mercer.data.words import shown
+from mercer.estimators.shared.base import adopt
 from mercer.kernels.convert import is_named
 
 _FOLDS = 5
@@ -111,6 +112,14 @@ class FoldChoice:
                 f"{name}='cv' is chosen by fit; pass the fitted {type(model).__name__}, or a number for {name}."
             )
 
+    def refuse_on_landmarks(self, model: Any) -> None:
+        """Raise where a machine over landmarks leaves parameters to be chosen."""
+        for name in self.left_open(model):
+            raise ParameterError(
+                f"approximation=\"nystroem\" cannot be combined with {name}='cv'. Pass a number; "
+                f"KernelSearchCV({type(model).__name__}(...)) chooses {name} by folds."
+            )
+
     def refuse_loo(self, model: Any) -> None:
         """Raise for ``"loo"``, which is KernelRidge's."""
         for name in self.names:
@@ -140,12 +149,7 @@ class FoldChoice:
         searching.fit(X, y, **weights)
         chosen = _summary(searching, names)
         copied.set_params(**chosen.best).fit(X, y, **weights)
-        cls: type = type(model)
-        stated = statements(cls)
-        for name in () if stated is None else stated.attributes:
-            vars(model).pop(name, None)
-        parameters = copied.get_params(deep=False)
-        vars(model).update({name: value for name, value in vars(copied).items() if name not in parameters})
+        adopt(model, copied)
         for name, value in chosen.best.items():
             setattr(model, f"{name}_", value)
         model.search_ = chosen

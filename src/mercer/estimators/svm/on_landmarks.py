@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
-from mercer._types import AnyArray, CheckedRows, Matrix, Vector
+from mercer._types import AnyArray, Matrix, Vector
 from mercer.engine import memory
 from mercer.engine.tiles import TILE
 from mercer.estimators.shared.expansion import KernelExpansion
-from mercer.estimators.shared.in_parts import PairTargets, PartTask, solve_in_parts
-from mercer.estimators.shared.labels import class_factors, encoded
-from mercer.estimators.shared.on_blocks import BlockFit
-from mercer.estimators.shared.on_dask import DaskFit
-from mercer.estimators.shared.restricted_risk import OnLandmarks, keep_landmarks, solve_on_landmarks, task_of
-from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
-from mercer.estimators.svm.class_rows import ClassRows
+from mercer.estimators.shared.on_blocks import RowSource
+from mercer.estimators.shared.restricted_risk import (
+    ClassTargets,
+    OnLandmarks,
+    Task,
+    criterion_of,
+    keep_landmarks,
+    solve_on_landmarks,
+)
+from mercer.estimators.shared.weights import check_svm_weight, fit_weighted_kernel
 from mercer.estimators.svm.one_vs_one import tally
 from mercer.gram.hold import capacity
 from mercer.gram.protocol import GramMatrix
 from mercer.losses import Hinge
-from mercer.solvers.svm.pair_answers import Certificates, PairLayout
+from mercer.solvers.svm.pair_answers import Certificates
 
 # The most memory that decision values of all pairs take at once.
 _BLOCK = 256 * 2**20
@@ -64,7 +67,7 @@ class LandmarkPairs(KernelExpansion):
 
 
 class PairModel(Protocol):
-    """The interface of a classifier for :func:`fit_pairs_on_landmarks` and :func:`fit_pairs_in_parts`."""
+    """The interface of a classifier for :func:`fit_pairs_on_landmarks`."""
 
     C: Any
     class_weight: Any
@@ -79,50 +82,28 @@ class PairModel(Protocol):
 
     @property
     def _has_intercept(self) -> bool: ...
-    def _bounds(self, data: ClassRows) -> Vector: ...
     def _check_X(self, X: Any, *, reset: bool) -> Any: ...
 
 
-def fit_pairs_on_landmarks(model: PairModel, X: CheckedRows, data: ClassRows) -> None:
-    """Solve for each pair of classes, over the same landmarks, and set what was learned."""
-    bounds, intercept, layout, k = model._bounds(data), model._has_intercept, PairLayout(data.sizes), len(data.names)
-    weight = np.zeros(X.shape[0])
-    weight[data.rows] = data.weight
-    # The positions of the rows of ``data``, which are sorted by class, among all rows with a weight.
-    place = np.searchsorted(np.flatnonzero(weight), data.rows)
-    tasks = []
-    for i, j in combinations(range(k), 2):
-        rows = layout.rows((i, j))
-        rows = rows[np.argsort(place[rows])]
-        signs = np.where(data.codes[rows] == _signed(i, j, k)[0], 1.0, -1.0)
-        task = task_of(Hinge(), signs, bounds[rows], intercept=intercept)
-        tasks.append(task if k == 2 else task.at(place[rows]))
-    fitted = solve_on_landmarks(model, X, weight, tasks, intercept=intercept, passes=int(model.max_iter))
-    _keep(model, fitted, X.shape)
+def fit_pairs_on_landmarks(model: PairModel, source: RowSource) -> RowSource:
+    """Solve for each pair of classes, over the same landmarks, set what was learned, and return the checked rows.
 
-
-def fit_pairs_in_parts(model: PairModel, started: BlockFit | DaskFit) -> None:
-    """The same for rows in parts: each pair passes over all of them, and has kernel values of its own."""
-    X, _, sample_weight = started.training()
+    In memory each pair passes over its own rows; of rows in parts each passes over all.
+    """
+    X, y, sample_weight = source.training()
     X = model._check_X(X, reset=True)
-    present, totals = started.classes
-    classes, codes = encoded(type(model).__name__, present, np.arange(len(present)))
-    intercept, k = model._has_intercept, len(classes)
-    estimator: Any = model
-    fit_weighted_kernel(estimator, X, check_sample_weight(sample_weight, X), intercept=intercept)
-    # The sample need not have all classes.
-    model.classes_, model.class_weight_ = classes, class_factors(model.class_weight, classes, codes, totals)
-    costs = float(model.C) * model.class_weight_
-    criterion = task_of(Hinge(), np.ones(1), np.ones(1), intercept=intercept).criterion
-    pairs = [_signed(i, j, k) for i, j in combinations(range(k), 2)]
-    tasks = [PartTask(PairTargets(classes, costs, *pair), criterion) for pair in pairs]
-    fitted = solve_in_parts(model, started, X, tasks, intercept=intercept, passes=int(model.max_iter))
-    _keep(model, fitted, (started.n, *X.shape[1:]))
-
-
-def _signed(i: int, j: int, classes: int) -> tuple[int, int]:
-    """The positive class, as in scikit-learn the second of two and the first of a pair of several, and the negative."""
-    return (j, i) if classes == 2 else (i, j)
+    weight = check_svm_weight(sample_weight, X)
+    source = source.classified(model, X, y, weight)
+    intercept, estimator = model._has_intercept, cast(Any, model)
+    fit_weighted_kernel(estimator, X, weight, intercept=intercept)
+    classes, costs, k = model.classes_, float(model.C) * model.class_weight_, len(model.classes_)
+    # As in scikit-learn the second of two classes is positive, and the first of a pair of several.
+    pairs = [(1, 0)] if k == 2 else combinations(range(k), 2)
+    criterion = criterion_of(Hinge(), np.ones(1))
+    tasks = [Task(ClassTargets(classes, costs, *pair), criterion) for pair in pairs]
+    fitted = solve_on_landmarks(model, source, tasks, intercept=intercept, passes=int(model.max_iter))
+    _keep(model, fitted, (source.n, *X.shape[1:]))
+    return source
 
 
 def _keep(model: PairModel, fitted: OnLandmarks, shape: tuple[int, ...]) -> None:

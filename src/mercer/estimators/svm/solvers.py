@@ -8,8 +8,7 @@ from functools import partial
 from mercer._errors import ParameterError
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.parameters import is_among, require_choice, require_flags, require_positive, require_whole
-from mercer.estimators.shared.restricted import require_approximation
-from mercer.estimators.shared.restricted_risk import refuse_on_landmarks
+from mercer.estimators.shared.restricted import NO_WARM_START, OWN_SOLVER, Beside
 from mercer.solvers.svm.projected import ProjectedGradient
 from mercer.solvers.svm.smo import SMO
 from mercer.solvers.svm.solver import BoxSolver
@@ -55,22 +54,5 @@ def solver_of(model: KernelEstimator) -> BoxSolver:
     )
 
 
-def require_box_on_landmarks(model: KernelEstimator, left_open: tuple[str, ...]) -> bool:
-    """Whether a machine is to be restricted to landmarks; ``left_open`` are its parameters that are ``"cv"``.
-
-    Raises
-    ------
-    ParameterError
-        If another parameter does not go with that.
-    """
-    if not require_approximation(model):
-        return False
-    for name in left_open:
-        refuse_on_landmarks(
-            model, name, f"Pass a number; KernelSearchCV({type(model).__name__}(...)) chooses {name} by folds."
-        )
-    if model.warm_start:
-        refuse_on_landmarks(model, "warm_start", "Pass warm_start=False.")
-    if not is_among(model.solver, ("smo",)):
-        refuse_on_landmarks(model, "solver", "Problems over landmarks have a solver of their own; leave out solver.")
-    return True
+BESIDE_LANDMARKS = NO_WARM_START, Beside("solver", "smo", OWN_SOLVER)
+"""What parameters of a machine must be with an approximation."""
