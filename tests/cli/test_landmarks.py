@@ -589,3 +589,14 @@ def test_the_task_is_told_by_all_targets(capsys: pytest.CaptureFixture[str], mon
     tasks = [report_of(capsys, *ON_LANDMARKS[:1], "one.csv", "-t", "grade", "--rows", "60", "-o", "a.mercer")["task"]]
     tasks.append(report_of(capsys, "fit", "one.csv", "-t", "grade", *FIT, "--set", "alpha=1", "-o", "a.mercer")["task"])
     assert tasks[0] == tasks[1] == "regression"
+
+
+@pytest.mark.parametrize("options", [[], ["--calibrate"]], ids=str)
+@pytest.mark.parametrize("row", range(3, 60, 8))
+def test_a_bad_entry_is_named_by_its_row_in_the_file(row: int, options: list[str], capsys: Any) -> None:
+    """Of rows to learn from and of held-out rows."""
+    frame = pd.DataFrame({"a": np.arange(60.0), "b": np.arange(60.0) % 7, "y": np.arange(60.0) ** 0.5})
+    frame.loc[row - 1, "a"] = np.inf
+    frame.to_csv("bad.csv", index=False)
+    assert main(["fit", "bad.csv", "-t", "y", "--model", "ridge", *FIT, *options]) == 2
+    assert f"bad.csv, row {row}, column 'a': the value is infinite" in refusal(capsys.readouterr().err)

@@ -278,6 +278,34 @@ assert np.array_equal(Gram(kernels.RBF(), X, n_jobs=2) @ X, wanted)
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_what_holds_for_the_process_while_threads_work_ends_in_a_forked_child():
+    code = """
+import os, signal, sys
+from threadpoolctl import threadpool_info
+from mercer.engine import threads
+def state():
+    return sys.getswitchinterval(), [library["num_threads"] for library in threadpool_info()]
+before = state()
+with threads.one_blas_thread():
+    assert sys.getswitchinterval() < before[0]
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        threads.run([lambda: None])
+        os._exit(0 if state() == before else 3)
+_, status = os.waitpid(child, 0)
+assert os.waitstatus_to_exitcode(status) == 0, status
+assert state() == before
+sys.setswitchinterval(0.01)
+with threads.one_blas_thread():
+    sys.setswitchinterval(0.02)
+assert sys.getswitchinterval() == 0.02
+"""
+    result = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+
+
 def test_a_long_task_ends_at_its_next_checkpoint_when_another_fails():
     rounds = []
 

@@ -161,3 +161,13 @@ def test_an_error_of_compiled_code_is_not_lost(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(program, "LEAST_ENTRIES", 0)
     with pytest.raises(KernelValueError, match="returned nan"):
         _Raises(0.1)(0.5 * np.eye(3))
+
+
+def test_no_value_next_to_an_error_of_compiled_code_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "LEAST_ENTRIES", 0)
+    X = np.linspace(0, 0.4, 40)[:, None]
+    X[30] = 60.0
+    with pytest.raises(KernelValueError, match="returned nan"):
+        _Raises(1.0)(X)
+    K = Gram(_Raises(1.0), X).dense()
+    assert np.isnan(K[30]).any() and set(K[~np.isnan(K)]) <= {1.0}

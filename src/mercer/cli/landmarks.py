@@ -32,7 +32,7 @@ from mercer.data.date_columns import DateForm
 from mercer.data.feature_table import FeatureTable
 from mercer.data.notation import Notation, parse_numbers
 from mercer.data.raw_table import RawTable
-from mercer.data.schema import Schema, categories_of
+from mercer.data.schema import Locate, Schema, categories_of
 from mercer.data.table import Table, row_place, shifted
 from mercer.data.text_columns import are_too_many
 from mercer.data.unknown import one_note_a_column
@@ -90,15 +90,27 @@ class Large:
                 yield whole[mask[here]], self.job.target.values[here][mask[here]]
             first = here.stop
 
+    def locate(self, chosen: np.ndarray) -> Locate:
+        """The places in the files of some of the rows, by their numbers among these."""
+        positions = np.sort(chosen)
+        return lambda row: row_place(int(positions[row]))
+
     def encoded(self, chosen: np.ndarray) -> Blocks:
         """Some of the rows, encoded, with their targets, of which numbers are standardised."""
         (mean, scale), numbers = self.unit, self.job.target.task == "regression"
 
         def some_rows() -> Iterator[Part]:
-            for X, y in self.parts(chosen):
+            for X, y in self.transformed(chosen):
                 yield X, (y - mean) / scale if numbers else y
 
-        return Blocks.from_function(some_rows, rows_per_block=self.frames.rows_per_block).encoded(self.table)
+        return Blocks.from_function(some_rows, rows_per_block=self.frames.rows_per_block)
+
+    def transformed(self, chosen: np.ndarray) -> Iterator[Part]:
+        """Some of the rows, encoded, with their targets."""
+        locate, first = self.locate(chosen), 0
+        for X, y in self.parts(chosen):
+            yield self.table.transform(X, source=self.job.source, locate=shifted(locate, first)), y
+            first += len(y)
 
 
 def fit(options: FitOptions) -> None:
@@ -135,14 +147,13 @@ def fit(options: FitOptions) -> None:
         with printer.progress("fit"), track() as account:
             seconds = _fitted(model, large, training)
             first = model.estimator_
-            predicted, results = Predicted.of(model, large.parts(job.test), options.data), {}
+            place = large.locate(job.test)
+            predicted, results = Predicted.of(model, large.parts(job.test), options.data, place), {}
             if predicted is not None:
                 name, constant = predicted.constant(large.learned)
                 results = {type(first).__name__: predicted.scores(), name: constant.scores()}
             if options.calibrate:
-                model.calibrate_on(
-                    (model.encoder_.transform(X, source=options.data), y) for X, y in large.parts(job.test)
-                )
+                model.calibrate_on(large.transformed(job.test))
                 report["calibration"] = f"split conformal prediction by the {counted(len(job.test), 'row')} held out"
             elif report["refitted"]:
                 training = large.encoded(everything)
@@ -247,13 +258,14 @@ def _read(options: FitOptions, parameters: Mapping[str, Any]) -> tuple[Large, di
         rest, target, Schema(), None, train, test, options.model or _MODELS[target.task], why, source=options.data
     )
     drawn = np.sort(np.random.default_rng(options.seed).permutation(train)[:_SAMPLE])
+    plain = Large(frames, job, FeatureTable())
     with memory.reserve(2 * 8 * len(drawn) * rest.shape[1], f"a sample of {len(drawn):,} rows"):
-        parts, labels = zip(*Large(frames, job, FeatureTable()).parts(drawn), strict=True)
+        parts, labels = zip(*plain.parts(drawn), strict=True)
         sample = pandas.concat(parts, ignore_index=True)
     if options.parse_numbers:
         sample, of_columns = parse_numbers(sample, options.data)
         numbers = {**numbers, **of_columns}
-    schema = _schema(sample, options)
+    schema = _schema(sample, options, plain.locate(drawn))
     table = FeatureTable().fit(sample, schema=schema)
     some = replace(
         job, columns=sample, target=replace(target, values=np.concatenate(labels)), train=np.arange(len(sample))
@@ -274,7 +286,7 @@ def _targets(blocks: Blocks, source: str) -> np.ndarray:
     return np.concatenate(targets)
 
 
-def _schema(frame: Any, options: FitOptions) -> Schema:
+def _schema(frame: Any, options: FitOptions, locate: Locate) -> Schema:
     """The columns of a sample; text is left out unless its values are few enough for categories.
 
     Raises
@@ -283,7 +295,7 @@ def _schema(frame: Any, options: FitOptions) -> Schema:
         If no column is left.
     """
     table = RawTable()
-    schema = table.check(frame, source=options.data, locate=lambda row: f"row {row + 1} of a sample")
+    schema = table.check(frame, source=options.data, locate=locate)
     values = {name: len(categories_of(frame[name])) for name in schema.of_kind("text")}
     texts = {
         name: f"text, {count} different values in {len(frame)} rows"

@@ -208,7 +208,8 @@ def _ridge_on_landmarks(model: Any, case: Case, way: Way) -> Way:
     sample = precondition.sample_size(n, m)
     work = 3.0 * sample * m * m + m**3 / 3
     if isinstance(model.alpha, str):
-        passes = _PASSES_OF_PENALTIES[model.alpha] + 1
+        # A fit refuses other names.
+        passes = _PASSES_OF_PENALTIES.get(model.alpha, 1) + 1
         way = replace(way, nbytes=max(way.nbytes, penalties.memory_of(m)))
         return way.plus(passes=passes, before=sample * m, operations=work + 2.0 * passes * n * m * m + 9.0 * m**3)
     rows = 0 if case.blocks else capacity(held_bytes((1, m)), n, HELD_SHARE)

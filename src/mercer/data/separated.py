@@ -181,10 +181,14 @@ def separated(file: TextFile, separator: str | None = None, *, whole: bool = Tru
     if separator is None:
         separator = max(",;\t|", key=lambda mark: len(_fields(header, Dialect(mark))))
     dialect = Dialect(separator, separator != "\t" or _is_quoted(file, None if whole else _HEAD))
-    names = _fields(header, dialect)
+    names = _header(file, dialect)
     _check_header(file, names)
     # As pandas calls them where it reads the header.
-    names = [name or f"Unnamed: {place}" for place, name in enumerate(names)]
+    for place, name in enumerate(names):
+        if not name:
+            names[place] = f"Unnamed: {place}"
+            while names.count(names[place]) > 1:
+                names[place] += ".1"
     if any(row.count(separator) > len(names) + _MANY_MORE for row in rows):
         # Python's reader, unlike pandas', raises for fields of more than 128 KiB, which may well be data.
         with suppress(csv.Error):
@@ -194,6 +198,17 @@ def separated(file: TextFile, separator: str | None = None, *, whole: bool = Tru
     # Files with semicolons mostly come from where the decimal point is a comma.
     decimal, is_open = _decimal(file, rows, dialect) if separator == ";" else (".", frozenset())
     return Separated(file, names, dialect, decimal, frozenset(names[place] for place in is_open if place < len(names)))
+
+
+def _header(file: TextFile, dialect: Dialect) -> list[str]:
+    """The fields of the first record, which may hold line breaks within quotation marks."""
+    with file.open("part") as lines:
+        try:
+            record = next(record for record in csv.reader(lines, dialect) if _is_filled(record))
+        except csv.Error:
+            # Python's reader raises for fields of more than 128 KiB: a quotation mark that is never closed.
+            record = _fields(_first_lines(file)[0], dialect)
+    return [field.strip() for field in record]
 
 
 def _fields(line: str, dialect: Dialect) -> list[str]:

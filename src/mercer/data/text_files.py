@@ -50,7 +50,7 @@ class TextFile:
 
     def __post_init__(self) -> None:
         try:
-            "".encode(self.encoding or "utf-8")
+            "".encode("utf-8" if self.encoding is None else self.encoding)
         except (LookupError, ValueError) as error:
             raise ParameterError(
                 f"there is no encoding of text {self.encoding!r}; examples are cp1252 (Windows, Western Europe), "

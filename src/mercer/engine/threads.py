@@ -43,7 +43,7 @@ _inside = threading.local()
 def _forget_pool() -> None:
     """Forget the pool in a forked child, which has no worker threads; it creates its own when needed."""
     global _pool, _lock, _limiter
-    _pool, _lock, _limiter = None, threading.Lock(), _BlasLimiter()
+    _pool, _lock, _limiter = None, threading.Lock(), _limiter.forked()
 
 
 class _User:
@@ -99,12 +99,23 @@ class _BlasLimiter:
             if not self._users:
                 self._set(self._numbers)
                 self._numbers = None
-                # Unless it was changed meanwhile, or was as short before.
-                if self._interval and math.isclose(sys.getswitchinterval(), _PATIENCE, rel_tol=0.1):
-                    sys.setswitchinterval(self._interval)
-                self._interval = 0.0
+                self._restore_interval()
             elif _lowest(self._users) > _lowest(before):
                 self._set([min(_lowest(self._users), number) for number in self._numbers])
+
+    def _restore_interval(self) -> None:
+        """Unless it was changed meanwhile, or was as short before."""
+        if self._interval and math.isclose(sys.getswitchinterval(), _PATIENCE, rel_tol=0.1):
+            sys.setswitchinterval(self._interval)
+        self._interval = 0.0
+
+    def forked(self) -> _BlasLimiter:
+        """The same in a child process, which has none of the threads that use it."""
+        other = _BlasLimiter()
+        # The first user in the child restores them when it ends.
+        other._libraries, other._numbers = self._libraries, self._numbers
+        self._restore_interval()
+        return other
 
     def users_of_this_thread(self) -> list[_User]:
         """Those that limit BLAS to one thread."""

@@ -157,7 +157,8 @@ class VectorKernel(_UserDefined, StatisticKernel):
     def compiled(t: float, numbers: Array) -> float:
         """``value`` of one number, as code that Numba compiles: a static method, and optional.
 
-        Large blocks are then computed by loops without Python, several times as fast. What it raises becomes NaN.
+        Large blocks are then computed by loops without Python, several times as fast. Where it raises an error, all
+        values of the tile become NaN.
 
         Parameters
         ----------

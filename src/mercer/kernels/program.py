@@ -134,7 +134,8 @@ class Lowering:
             return steps.address_of(loop, kind, self.dtype)
         except NumbaError as error:
             # Numba says first in which of its passes.
-            reason = next(line for line in str(error).splitlines() if line and not line.startswith("Failed in "))
+            lines = [line for line in str(error).splitlines() if line and not line.startswith("Failed in ")]
+            reason = lines[0].rstrip(": ")
             raise ParameterError(
                 f"the function compiled(t, numbers) of a kernel cannot be compiled: {reason}; use numbers and "
                 "functions of math in it, or remove it, and blocks are computed by value(t)."

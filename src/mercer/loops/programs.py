@@ -133,8 +133,9 @@ def _evaluate(job, code, rows, columns, room, lost):
         other = which if step == RECALL else top + 1
         y = vector_at(room.ctypes.data + room.itemsize * place * other, size, room)
         if call_at(code.steps[p, 2], (x, y, code.factors[p])) != 0:
-            # A user's function raised an error.
-            x[0] = np.nan
+            # A user's function raised an error, and entries after it were not computed.
+            for k in range(size):
+                x[k] = np.nan
     return matrix_at(room.ctypes.data + room.itemsize * place * top, n, m, room)
 
 

@@ -158,3 +158,24 @@ def test_filters_of_warnings_stay(tmp_path):
     before = list(warnings.filters)
     for _ in blocks:
         assert warnings.filters == before
+
+
+@pytest.mark.parametrize(
+    ("header", "names"),
+    [
+        (",Unnamed: 0,b", ("Unnamed: 0.1", "Unnamed: 0", "b")),
+        ('"a\nx",b,c', ("a\nx", "b", "c")),
+        ('a,b,"c\nunit"', ("a", "b", "c\nunit")),
+        ("   \n\na,b,c", ("a", "b", "c")),
+    ],
+)
+def test_headers_are_records_with_names_of_their_own(tmp_path, header, names):
+    (tmp_path / "a.csv").write_text(header + "\n1,2,3\n4,5,6\n")
+    assert Blocks(tmp_path / "a.csv").columns == names == tuple(read_table(tmp_path / "a.csv").names)
+    assert [block.X.shape for block in Blocks(tmp_path / "a.csv").frames()] == [(2, 3)]
+
+
+def test_a_line_of_separators_before_the_header_is_the_header(tmp_path):
+    (tmp_path / "a.tsv").write_text("\t\t\na\tb\tc\n1\t2\t3\n")
+    with pytest.raises(DataError, match="line 1: the column name '' appears in columns 1 and 2"):
+        read_table(tmp_path / "a.tsv")
