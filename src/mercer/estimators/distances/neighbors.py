@@ -188,6 +188,8 @@ class KernelNeighbors(KernelEstimator):
     def _keep(self, X: CheckedRows) -> None:
         """Check the kernel, and keep the rows."""
         gram = self._gram(self._fit_kernel(X, intercept=True))
+        # A fit needs no entry, and a kernel that does not fit the rows is to be refused by it.
+        gram.block(np.arange(1), np.arange(1))
         # A function must be symmetric. It need not be positive semi-definite.
         self._is_convex(gram, np.arange(X.shape[0]), X.dtype, intercept=True)
         by_statistic = self.kernel_ is not None and ranking(self.kernel_).finish is not None

@@ -110,7 +110,12 @@ def _ways(learner: Any, n: int, beside: int) -> list[str]:
 
 
 def _changes(learner: Any) -> str:
-    """What else has to change for an approximation."""
+    """What else has to change for an approximation.
+
+    >>> from mercer import KernelRidge
+    >>> _changes(KernelRidge("loo")), _changes(KernelRidge())
+    (' with a number for alpha', '')
+    """
     words = ["a number for alpha"] if isinstance(getattr(learner, "alpha", None), str) else []
     words += [f"{needed.name}={needed.value!r}" for needed in not_beside_landmarks(learner)]
     return f" with {' and '.join(words)}" if words else ""
