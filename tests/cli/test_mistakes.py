@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -387,3 +389,21 @@ def test_one_target_that_all_predictions_follow_is_named_with_its_line(capsys, t
     message = " ".join(capsys.readouterr().err.split())
     assert message.count("times as far from the mean of the others") == 1
     assert "the target 'y' is 1e+06 in line 19, " in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["report", "model.mercer", ""], "an argument is empty, as where a variable of a script is not set"),
+        (["predict", "", "rows.csv"], "an argument is empty"),
+        (["fit", "rows.csv", "--encoding", ""], "an argument is empty"),
+        (["tune", "rows.csv", "-t", "y", "--approximation", "nystroem"], "cannot be combined with mercer tune"),
+    ],
+)
+def test_arguments_that_are_empty_or_of_another_command(
+    arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rows.csv").write_text("x,y\n1,2\n2,3\n3,5\n")
+    assert main(arguments) == 2
+    assert words in refusal(capsys.readouterr().err)

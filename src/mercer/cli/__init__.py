@@ -6,7 +6,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from mercer._errors import MercerError
+from mercer._errors import MercerError, ParameterError
 from mercer._optional import optional
 
 
@@ -19,7 +19,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The arguments after ``mercer``; by default those of the process.
     """
     try:
-        if list(sys.argv[1:] if arguments is None else arguments) == ["warm-up"]:
+        given = list(sys.argv[1:] if arguments is None else arguments)
+        if "" in given:
+            raise ParameterError(
+                "an argument is empty, as where a variable of a script is not set; give it a value, or leave it out."
+            )
+        if given == ["warm-up"]:
             # Containers need not have the packages of the command line.
             importlib.import_module("mercer.cli.warm_up").warm_up()
             return 0

@@ -124,7 +124,7 @@ def _check_approximation(options: FitOptions) -> None:
             "option out, or name a CSV, TSV, Parquet or Arrow file."
         )
     given = {
-        "--tune": options.tune is not None,
+        "--tune" if options.time_option == "--tune" else "mercer tune": options.tune is not None,
         "--rows": options.rows is not None,
         "--impute": options.impute is not None,
         "--normalize": options.normalize != "standard",

@@ -174,11 +174,11 @@ def repair_distances(tile, A, B, weights, measure, multiplier, lost):
             left -= count
             for j in range(part.shape[0]):
                 if part[j] != part[j]:
-                    part[j] = multiplier * _distance(A[i], B[start + j], weights, measure)
+                    part[j] = multiplier * distance(A[i], B[start + j], weights, measure)
 
 
 @jit
-def _distance(x, z, weights, measure):
+def distance(x, z, weights, measure):
     total = 0.0
     for c in range(x.shape[0]):
         u = (x[c] - z[c]) * weights[c]

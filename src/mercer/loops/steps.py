@@ -234,7 +234,7 @@ def repair(given, weights, place, positions, factor, tile, lost):
                 other = _row(right, positions[:0], place[1] + j) * d
                 for c in range(d):
                     z[c] = _read(right, other + c)
-                row[j] = factor * distances._distance(x, z, weights, measure)
+                row[j] = factor * distances.distance(x, z, weights, measure)
 
 
 @functools.cache
