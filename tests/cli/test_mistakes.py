@@ -394,7 +394,7 @@ def test_one_target_that_all_predictions_follow_is_named_with_its_line(capsys, t
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["report", "model.mercer", ""], "an argument is empty, as where a variable of a script is not set"),
+        (["report", "model.mercer", ""], "an argument is empty, as from a variable that is not set"),
         (["predict", "", "rows.csv"], "an argument is empty"),
         (["fit", "rows.csv", "--encoding", ""], "an argument is empty"),
         (["tune", "rows.csv", "-t", "y", "--approximation", "nystroem"], "cannot be combined with mercer tune"),

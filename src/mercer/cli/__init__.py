@@ -21,9 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         given = list(sys.argv[1:] if arguments is None else arguments)
         if "" in given:
-            raise ParameterError(
-                "an argument is empty, as where a variable of a script is not set; give it a value, or leave it out."
-            )
+            raise ParameterError("an argument is empty, as from a variable that is not set; give it a value.")
         if given == ["warm-up"]:
             # Containers need not have the packages of the command line.
             importlib.import_module("mercer.cli.warm_up").warm_up()

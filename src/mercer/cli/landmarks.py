@@ -92,8 +92,7 @@ class Large:
 
     def locate(self, chosen: np.ndarray) -> Locate:
         """The places in the files of some of the rows, by their numbers among these."""
-        positions = np.sort(chosen)
-        return lambda row: row_place(int(positions[row]))
+        return lambda row: row_place(int(np.sort(chosen)[row]))
 
     def encoded(self, chosen: np.ndarray) -> Blocks:
         """Some of the rows, encoded, with their targets, of which numbers are standardised."""
@@ -115,8 +114,7 @@ class Large:
 
 def fit(options: FitOptions) -> None:
     """Read a sample, choose what is left open, fit block by block, score, print, and write the model."""
-    start_time = time.perf_counter()
-    out = options.out or default_output(options.data)
+    start_time, out = time.perf_counter(), options.out or default_output(options.data)
     printer, parameters = Printer(options.quiet, options.json), parameters_of(options)
     with config(memory=options.memory, n_jobs=options.n_jobs), one_note_a_column():
         with printer.progress("read"):
@@ -205,8 +203,7 @@ def _estimated(estimator: Any, training: Blocks) -> Estimate:
         return estimate(estimator, training)
     m = inspect.signature(type(estimator)).parameters["n_landmarks"].default
     expected = estimate(clone(estimator).set_params(n_landmarks=m), training)
-    note = f"auto chooses the number of landmarks; these figures are those of {m:,}"
-    return replace(expected, note=note)
+    return replace(expected, note=f"auto chooses the number of landmarks; these figures are those of {m:,}")
 
 
 def _landmarks(fitted: Any) -> dict[str, Any]:
@@ -221,18 +218,16 @@ def _landmarks(fitted: Any) -> dict[str, Any]:
 
 
 def _count(fitted: Any) -> int:
-    name = next(name for name in ("X_fit_", "X_train_", "support_vectors_") if hasattr(fitted, name))
-    return int(getattr(fitted, name).shape[0])
+    names = "X_fit_", "X_train_", "support_vectors_"
+    return next(int(getattr(fitted, name).shape[0]) for name in names if hasattr(fitted, name))
 
 
 def _distance(fitted: Any, training: Blocks, scale: float, options: FitOptions) -> dict[str, Any] | None:
     """How far the fit is from the one to all rows, if that is requested; the module is loaded only then."""
     if options.certify is None:
         return None
-    distance: dict[str, Any] = importlib.import_module("mercer.cli.landmark_distance").distance_from_exact(
-        fitted, training, options.certify, scale, options.seed
-    )
-    return distance
+    module = importlib.import_module("mercer.cli.landmark_distance")
+    return dict(module.distance_from_exact(fitted, training, options.certify, scale, options.seed))
 
 
 def _read(options: FitOptions, parameters: Mapping[str, Any]) -> tuple[Large, dict[str, Any], str | None]:

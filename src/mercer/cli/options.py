@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -367,10 +367,8 @@ class FitOptions(Means):
         """The columns of ``--text`` and ``--tree`` with the names of these options, which are their roles."""
         return {**dict.fromkeys(self.text, "text"), **dict.fromkeys(self.tree, "tree")}
 
-    @property
-    def time_option(self) -> str:
-        """The option that gives the time of a search, for messages."""
-        return "--tune"
+    # The option that gives the time of a search, for messages.
+    time_option: ClassVar[str] = "--tune"
 
 
 @dataclass(frozen=True)
@@ -415,9 +413,7 @@ class TuneOptions(FitOptions):
         if self.kernel is None and self.kernels:
             object.__setattr__(self, "kernel", self.kernels[0])
 
-    @property
-    def time_option(self) -> str:
-        return "--budget"
+    time_option: ClassVar[str] = "--budget"
 
 
 @dataclass(frozen=True)

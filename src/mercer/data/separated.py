@@ -202,13 +202,10 @@ def separated(file: TextFile, separator: str | None = None, *, whole: bool = Tru
 
 def _header(file: TextFile, dialect: Dialect) -> list[str]:
     """The fields of the first record, which may hold line breaks within quotation marks."""
-    with file.open("part") as lines:
-        try:
-            record = next(record for record in csv.reader(lines, dialect) if _is_filled(record))
-        except csv.Error:
-            # Python's reader raises for fields of more than 128 KiB: a quotation mark that is never closed.
-            record = _fields(_first_lines(file)[0], dialect)
-    return [field.strip() for field in record]
+    # Python's reader raises for fields of more than 128 KiB: a quotation mark that is never closed.
+    with file.open("part") as lines, suppress(csv.Error):
+        return [field.strip() for field in next(filter(_is_filled, csv.reader(lines, dialect)))]
+    return _fields(_first_lines(file)[0], dialect)
 
 
 def _fields(line: str, dialect: Dialect) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import os
 import sys
 import threading
@@ -42,8 +41,9 @@ _inside = threading.local()
 
 def _forget_pool() -> None:
     """Forget the pool in a forked child, which has no worker threads; it creates its own when needed."""
-    global _pool, _lock, _limiter
-    _pool, _lock, _limiter = None, threading.Lock(), _limiter.forked()
+    global _pool, _lock
+    _pool, _lock = None, threading.Lock()
+    _limiter.forget_users()
 
 
 class _User:
@@ -79,8 +79,7 @@ class _BlasLimiter:
         with _lock:
             if self._libraries is None:
                 self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
-            if self._numbers is None:
-                self._numbers = [library.num_threads for library in self._libraries]
+            self._numbers = self._numbers or [library.num_threads for library in self._libraries]
             before = self._without(None)
             if (interval := sys.getswitchinterval()) > _PATIENCE:
                 self._interval = interval
@@ -105,17 +104,14 @@ class _BlasLimiter:
 
     def _restore_interval(self) -> None:
         """Unless it was changed meanwhile, or was as short before."""
-        if self._interval and math.isclose(sys.getswitchinterval(), _PATIENCE, rel_tol=0.1):
+        if self._interval and sys.getswitchinterval() < 1.1 * _PATIENCE:
             sys.setswitchinterval(self._interval)
         self._interval = 0.0
 
-    def forked(self) -> _BlasLimiter:
-        """The same in a child process, which has none of the threads that use it."""
-        other = _BlasLimiter()
-        # The first user in the child restores them when it ends.
-        other._libraries, other._numbers = self._libraries, self._numbers
+    def forget_users(self) -> None:
+        """In a forked child, which has no other threads; its first user restores the numbers of threads."""
+        self._users = []
         self._restore_interval()
-        return other
 
     def users_of_this_thread(self) -> list[_User]:
         """Those that limit BLAS to one thread."""
@@ -242,8 +238,7 @@ def _pool_of(threads: int) -> Pool:
     """The pool, with at least this many threads."""
     global _pool
     with _lock:
-        if _pool is None:
-            _pool = Pool("mercer", threads)
+        _pool = _pool or Pool("mercer", threads)
         _pool.grow(threads)
         return _pool
 
