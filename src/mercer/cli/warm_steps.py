@@ -93,8 +93,8 @@ def _regress(model: Any, *sizes: int) -> None:
 def _large(dtype: Any) -> None:
     X = np.random.default_rng(0).normal(size=(2**16, 9)).astype(dtype)
     every = kernels.RationalQuadratic(2.0) + kernels.Laplacian(2.0) + kernels.ChiSquared() + kernels.Periodic(1.0) + 2.0
-    every = 0.5 * every + kernels.NegativeDistance(0.7) + kernels.NegativeDistance() * kernels.Polynomial(3)
-    gram = mercer.Gram(every * kernels.Matern(2.0) + every, np.abs(X[: 2**11]))
+    joined = kernels.Matern(2.0) * (kernels.NegativeDistance() + kernels.Polynomial(3)) + kernels.NegativeDistance(0.7)
+    gram = mercer.Gram(0.5 * every + joined, np.abs(X[: 2**11]))
     for matrix in (gram, mercer.Gram(kernels.RBF(2.0), X[: 2**11, :4])):
         matrix.dense()
     gram @ np.ones(2**11, dtype)
